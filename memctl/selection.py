@@ -1,0 +1,142 @@
+"""Which items a command means: the same options on every command that selects."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from memctl.errors import UsageError
+from memctl.filters import Filter
+from memctl.instants import parse_time
+from memctl.model import EVERYTHING, Detail, Instant, Item, Scope
+from memctl.namespaces import Pattern
+from memctl.values import decode_exact, decode_quick, strings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from memctl.store import Store
+
+Expiry = Literal["expired", "live"]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A condition on items. Everything given must hold; nothing given is every item.
+
+    `now` decides `expiry`: an item is expired from its `expires_at` on.
+    """
+
+    pattern: Pattern | None = None
+    text: TextMatch | None = None
+    filters: tuple[Filter, ...] = ()
+    since: Instant | None = None
+    until: Instant | None = None
+    by: Literal["updated_at", "created_at"] = "updated_at"
+    expiry: Expiry | None = None
+    now: Instant = ""
+
+    @property
+    def scope(self) -> Scope:
+        """The key range to read."""
+        return self.pattern.scope if self.pattern else EVERYTHING
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing narrows it: no namespace with a label of its own, and no condition."""
+        anywhere = self.pattern is None or not any(self.pattern.labels)
+        return anywhere and self.is_unconditional
+
+    @property
+    def is_unconditional(self) -> bool:
+        """Whether it selects by namespace alone."""
+        return not (self.text or self.filters or self.since or self.until or self.expiry)
+
+    def select(self, store: Store, *, values: bool = True, vectors: Detail = Detail.NONE) -> Iterator[Item]:
+        """Yield the selected items of a store in its order; values come along when deciding takes them."""
+        looks_inside = bool(self.text or self.filters)
+        found = store.scan(
+            self.scope,
+            values=values or looks_inside,
+            vectors=vectors,
+            keep=self._keeps if looks_inside else None,
+        )
+        return filter(self._fits, found)
+
+    def matches(self, item: Item) -> bool:
+        """Decide about an item that is at hand."""
+        return self._fits(item) and self._keeps(item.value)
+
+    def _keeps(self, value: bytes | None) -> bool:
+        """Decide by the value alone. One that cannot be read fits no condition on it."""
+        if self.text and not self.text.matches(value):
+            return False
+        return not self.filters or self._passes_filters(value)
+
+    def _fits(self, item: Item) -> bool:
+        """Decide by everything but the value. A time that cannot be read fits no condition on it."""
+        if self.pattern and not self.pattern.matches(item.prefix):
+            return False
+        if self.expiry and (self.expiry == "expired") != is_expired(item, self.now):
+            return False
+        if self.since or self.until:
+            moment = item.updated_at if self.by == "updated_at" else item.created_at
+            if moment is None or (self.since and moment < self.since) or (self.until and moment > self.until):
+                return False
+        return True
+
+    def _passes_filters(self, value: bytes | None) -> bool:
+        try:
+            decoded = decode_exact(value or b"")
+        except (ValueError, RecursionError):
+            return False
+        return all(condition.matches(decoded) for condition in self.filters)
+
+
+def is_expired(item: Item, now: Instant) -> bool:
+    """Tell whether an item's expiry has come."""
+    return item.expires_at is not None and item.expires_at <= now
+
+
+class TextMatch:
+    """A case-folded substring, or a regular expression, in any decoded string of a value.
+
+    Whatever the JSON escaping: where the text holds no backslash its strings stand in it as they are, and
+    looking at it as a whole first rules out most values without decoding them.
+    """
+
+    def __init__(self, text: str, *, regex: bool = False) -> None:
+        self._needle = text.casefold()
+        self._pattern: re.Pattern[str] | None = None
+        if regex:
+            try:
+                self._pattern = re.compile(text)
+            except re.error as error:
+                raise UsageError(f"{text!r} is no regular expression: {error}") from None
+
+    def matches(self, value: bytes | None) -> bool:
+        """Decide for one value's JSON text."""
+        if value is None or not self._may_match(value):
+            return False
+        try:
+            decoded: Any = decode_quick(value)
+        except (ValueError, RecursionError):
+            return False
+        if self._pattern:
+            return any(map(self._pattern.search, strings(decoded)))
+        return any(self._needle in text.casefold() for text in strings(decoded))
+
+    def _may_match(self, value: bytes) -> bool:
+        if self._pattern or b"\\" in value:
+            return True
+        return self._needle in value.decode("utf-8", "replace").casefold()
+
+
+def parse_bounds(since: str | None, until: str | None, now: Instant) -> tuple[Instant | None, Instant | None]:
+    """Read `--since` and `--until`. Raises UsageError, also when nothing can lie between them."""
+    start = parse_time(since, now) if since else None
+    end = parse_time(until, now) if until else None
+    if start and end and start > end:
+        raise UsageError(f"--since {since} is later than --until {until}")
+    return start, end

@@ -1,0 +1,252 @@
+"""What memctl asks of a store.
+
+One small protocol, implemented by each module in `stores/`; what only some stores can do is a `Capability`,
+found by looking at the live schema when the store is opened.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from memctl.model import Detail, Instant, Item, Namespace, Position, Problem, Scope
+
+
+class Capability(enum.StrEnum):
+    """Something that not every store can do."""
+
+    EXPIRY = "expiry"
+    """Items have `expires_at` and `ttl_minutes`, and both can be read."""
+    VECTORS = "vectors"
+    """Items have embeddings, and they can be read."""
+    VECTOR_TIMES = "vector-times"
+    """Vectors have `created_at` and `updated_at` of their own."""
+    CASCADE = "cascade"
+    """The database itself deletes an item's vectors with the item."""
+    KEEPS_CREATED = "keeps-created"
+    """`created_at` survives an overwrite through the library."""
+    SNAPSHOT = "snapshot"
+    """A whole command reads one consistent state without keeping a writer waiting."""
+    RAW_TEXT = "raw-text"
+    """Values are the JSON text that was written, byte by byte, valid or not."""
+
+
+class Store(Protocol):
+    """An open store. Reading never changes it: no TTL is refreshed, no table created.
+
+    Errors are those of `memctl.errors`; a row that cannot be decoded is an `Item` with `problems`, never
+    an error. Iterators are lazy, hold a bounded amount of memory, and must be consumed before `close`.
+    """
+
+    kind: str
+    """`sqlite`, `postgres`, …: what an archive names as its source."""
+    address: str
+    """Where it is, without secrets."""
+    capabilities: frozenset[Capability]
+    lock_seconds: float
+    """How long making this snapshot kept writers waiting; 0 for what is none."""
+    moved: bool
+    """Whether someone else was seen to commit between two parts of a read that is no snapshot."""
+
+    def now(self) -> Instant:
+        """Return the time on the store's own clock, read once and the same for the store's lifetime."""
+        ...
+
+    def namespaces(self, scope: Scope) -> Iterator[Namespace]:
+        """Yield each namespace in `scope` that directly holds items, in byte order of `prefix`."""
+        ...
+
+    def scan(
+        self,
+        scope: Scope,
+        *,
+        after: Position | None = None,
+        values: bool = True,
+        vectors: Detail = Detail.NONE,
+        keep: Callable[[bytes | None], bool] | None = None,
+    ) -> Iterator[Item]:
+        """Yield the items in `scope` in byte order of (prefix, key), from the first one past `after`.
+
+        An item's vectors come in byte order of `field`. Without `values`, `value` is None and `size` is
+        still right. `keep` is asked about each value before anything else of the row is decoded, and those
+        it declines are passed over; it needs `values`.
+        """
+        ...
+
+    def get(self, prefix: str, keys: Sequence[str], *, vectors: Detail = Detail.NONE) -> Iterator[Item]:
+        """Yield those items of exactly the namespace `prefix` that exist, in the order of `keys`."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[Store]:
+        """Give a store that shows this one as it is at one moment, however long it is read.
+
+        Where reading keeps no writer waiting that is the store itself, in one transaction; a SQLite file in
+        rollback-journal mode is copied to a private temporary file, removed at the end. What that cost the
+        writers stands in `lock_seconds` of what is given.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release the connection; a second call does nothing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """How a store's tables are to be made: `memctl init`.
+
+    Without `dims` there are no vector tables. `index` and `metric` are Postgres' own; SQLite keeps vectors
+    of any width and chooses the metric with each question.
+    """
+
+    dims: int | None = None
+    vector_type: str = "vector"
+    index: str = "hnsw"
+    metric: str = "cosine"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Items to be written together, in one transaction.
+
+    `new` are not there yet; one that is there by now is left alone and counted. `changed` are there, and
+    become exactly what is given: value, times, expiry and vectors. With `only_older`, one whose `updated_at`
+    has moved past the new one by now is left alone and counted.
+    """
+
+    new: Sequence[Item] = ()
+    changed: Sequence[Item] = ()
+    only_older: bool = False
+
+
+@runtime_checkable
+class Writable(Protocol):
+    """A store opened for writing. Every call is one transaction: a call that fails has changed nothing.
+
+    Items are written before vectors, existing ones by UPDATE and new ones by INSERT. Timestamps, expiry,
+    TTL and embeddings arrive as given, to the microsecond and the bit, in the library's own spellings.
+    """
+
+    batch_rows: int
+    """How many items a batch should have, so that an agent's own writes hardly wait."""
+    pause: float
+    """Seconds to leave between two batches."""
+
+    def unholdable(self, item: Item) -> tuple[Problem, ...]:
+        """Return what of this item the store cannot hold exactly, without writing: `part` and `reason`.
+
+        Parts are `namespace`, `key`, `value`, `created_at`, `updated_at`, `expires_at`, `ttl_minutes`,
+        `vectors`. The text of a reason is the same for the same kind of fault, so that it can be counted.
+        """
+        ...
+
+    def write(self, batch: Batch) -> tuple[Position, ...]:
+        """Write a batch; return the places of the items that were left alone, see `Batch`."""
+        ...
+
+    def finish(self) -> None:
+        """Build what was to wait until the rows are in: a vector index and its ledger row, once."""
+        ...
+
+
+class Target(Store, Writable, Protocol):
+    """A store that is open for writing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as the database has it: its columns in order, each with its declared type."""
+
+    name: str
+    columns: dict[str, str]
+    rows: int | None = None
+    """Exact where that is cheap, else None."""
+    estimate: int | None = None
+    """The database's own statistics, where it keeps any."""
+    octets: int | None = None
+    """Size on disk, indexes included, where the database can tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index on one of the store's tables."""
+
+    name: str
+    table: str
+    definition: str
+    valid: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """A migration ledger against the schema: what it records, and what the tables really have."""
+
+    table: str
+    recorded: tuple[int, ...]
+    known: tuple[int, ...]
+    """The migrations of the newest library that memctl knows."""
+    applied: tuple[int, ...]
+    """The migrations whose effect is there."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the ledger tells the truth about the schema."""
+        return set(self.recorded) & set(self.known) == set(self.applied)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorSetup:
+    """How embeddings are kept: SQL type, declared dims, and the ANN index's method and metric if any."""
+
+    type: str
+    dims: tuple[int, ...]
+    """The declared width, or every width found among a sample of rows where none is declared."""
+    index: str | None = None
+    metric: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What `memctl info` tells about a store beyond its items."""
+
+    backend: str
+    version: str
+    schema: str | None
+    tables: tuple[Table, ...]
+    ledgers: tuple[Ledger, ...]
+    indexes: tuple[Index, ...]
+    vectors: VectorSetup | None
+    octets: int | None
+    """Size of the store on disk."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """Backend-specific: journal mode, collation, whether the session is read-only, …"""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How much is in a scope; `vectors` are those whose item exists, `orphans` the others."""
+
+    items: int
+    vectors: int
+    orphans: int
+
+
+@runtime_checkable
+class Counted(Protocol):
+    """A store that counts without reading values."""
+
+    def count(self, scope: Scope) -> Count:
+        """Count what is in `scope`; in a store that is no snapshot this can keep writers waiting."""
+        ...
+
+
+@runtime_checkable
+class Described(Protocol):
+    """A store that can show the schema it lives in."""
+
+    def describe(self) -> Description:
+        """Return the live schema, without reading all rows."""
+        ...
