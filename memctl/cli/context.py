@@ -1,0 +1,290 @@
+"""What every command works with: its settings, the stores it opens, and where its words go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
+
+from memctl.errors import MemctlError, UsageError, most_severe
+
+if TYPE_CHECKING:
+    from memctl.addresses import Address
+    from memctl.cli.environment import Environment
+    from memctl.config import Config
+    from memctl.render import Column, Report, Row
+    from memctl.store import Setup, Store, Target
+
+Closes = TypeVar("Closes", bound="SupportsClose")
+
+_DEFAULT_TIMEOUT = 10.0
+_MACHINE_FORMATS = ("json", "jsonl")
+
+
+class SupportsClose(Protocol):
+    """Whatever has to be closed."""
+
+    def close(self) -> object: ...
+
+
+class Context:
+    """One invocation of memctl: the environment, the global options given, and the outcome so far."""
+
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+        self.options: dict[str, Any] = {}
+        self.outcomes: set[int] = set()
+        self._open = ExitStack()
+        self._from_the_folder: set[str] = set()
+        self._is_traced = False
+
+    @property
+    def exit_code(self) -> int:
+        """The one exit code for all that happened."""
+        return most_severe(self.outcomes)
+
+    @property
+    def output(self) -> str:
+        """The output format asked for; `table` unless told otherwise."""
+        return str(self._setting("output") or "table")
+
+    @property
+    def speaks_json(self) -> bool:
+        """Whether errors go out as JSON too."""
+        return self.output in _MACHINE_FORMATS
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether notes are kept back; warnings and errors are not."""
+        return bool(self.options.get("quiet"))
+
+    @property
+    def is_verbose(self) -> bool:
+        """Whether what is usually left unsaid is said."""
+        return bool(self.options.get("verbose"))
+
+    @cached_property
+    def timeout(self) -> float:
+        """Seconds to wait for a connection or a lock. Raises UsageError."""
+        given = self._setting("timeout")
+        if given is None:
+            return _DEFAULT_TIMEOUT
+        try:
+            seconds = float(given)
+        except ValueError:
+            seconds = -1.0
+        if not 0 < seconds <= 86_400:
+            raise UsageError(f"--timeout {given}: a number of seconds above 0 is expected")
+        return seconds
+
+    def open(self) -> Store:
+        """Open the one store that this command is about."""
+        return self.open_at(self.address())
+
+    def emit(self, columns: Sequence[Column], rows: Iterable[Row], *, tree: bool = False) -> None:
+        """Show rows in the format asked for."""
+        self._format().rows(columns, rows, tree=tree)
+
+    def emit_items(self, columns: Sequence[Column], rows: Iterable[Row], *, single: bool = False) -> None:
+        """Show items whole."""
+        self._format().items(columns, rows, single=single)
+
+    def emit_report(self, report: Report) -> None:
+        """Show one answer."""
+        self._format().report(report)
+
+    def write(self, octets: bytes) -> None:
+        """Write bytes to standard output as they are."""
+        self.environment.stdout.write(octets)
+        self.environment.stdout.flush()
+
+    def note(self, text: str) -> None:
+        """Say something useful on standard error, unless --quiet."""
+        if not self.is_quiet:
+            self.say(text)
+
+    def warn(self, text: str, *, outcome: int | None = None) -> None:
+        """Say on standard error that something is not as it should be, and let it count in the exit code."""
+        if outcome is not None:
+            self.outcomes.add(outcome)
+        self.say(text)
+
+    def say(self, text: str) -> None:
+        """Write a line to standard error, with control characters made visible."""
+        from memctl.render.text import escape, utf8
+
+        lines = "\n".join(map(escape, text.split("\n")))
+        self.environment.stderr.write(utf8(lines) + b"\n")
+        self.environment.stderr.flush()
+
+    def say_if_moved(self, store: Store) -> None:
+        """Tell that what was shown is not the state of one moment, where that is so."""
+        if store.moved:
+            self.note("the store changed meanwhile: this is not the state of one moment")
+
+    def counting_problems(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Pass rows on; in the end say how many could not be decoded in full, which makes the exit code 3."""
+        damaged = 0
+        parts: set[str] = set()
+        for row in rows:
+            if "problems" in row:
+                damaged += 1
+                parts.update(problem["part"] for problem in row["problems"])
+            yield row
+        self.warn_of_problems(damaged, parts)
+
+    def warn_of_problems(self, damaged: int, parts: Iterable[str]) -> None:
+        """Say how many items could not be decoded in full, if any, which makes the exit code 3."""
+        if damaged:
+            items = "1 item" if damaged == 1 else f"{damaged:,} items"
+            self.warn(f"{items} could not be decoded in full: {', '.join(sorted(parts))}", outcome=3)
+
+    def read_names(self, source: str) -> Iterator[tuple[str, str]]:
+        """Yield the (namespace, key) pairs of a file, or of standard input for `-`, as `-o name` writes them."""
+        from memctl.render.name import parse_name
+
+        if source == "-":
+            lines: BinaryIO = self.environment.stdin
+        else:
+            try:
+                lines = self._open.enter_context((self.environment.folder / source).open("rb"))
+            except OSError as error:
+                raise UsageError(f"{source} cannot be read: {error.strerror}") from None
+        for number, line in enumerate(lines, 1):
+            if not line.strip(b" \r\n"):  # a lone tab is a name: the empty key of the empty namespace
+                continue
+            try:
+                yield parse_name(line)
+            except UsageError as error:
+                raise UsageError(f"line {number} of {source}: {error.message}", hint=error.hint) from None
+
+    def close(self) -> None:
+        """Close every store that was opened."""
+        self._open.close()
+
+    def _setting(self, name: str) -> Any:
+        """An option given on the command line, else its MEMCTL_ variable."""
+        given = self.options.get(name)
+        return (
+            given if given is not None else (self.environment.variables.get(f"MEMCTL_{name.upper()}") or None)
+        )
+
+    def _format(self) -> Any:
+        from memctl.render import Target, open_format
+
+        environment = self.environment
+        stream = environment.stdout
+        target = Target(
+            stream,
+            is_terminal=environment.is_terminal(stream),
+            has_color=self.has_color(stream),
+            width=environment.columns(),
+        )
+        return open_format(self.output, target)
+
+    def has_color(self, stream: Any) -> bool:
+        """Whether this stream takes colour, and colour is wanted."""
+        plain = self.options.get("no_color") or self.environment.variables.get("MEMCTL_NO_COLOR")
+        return not plain and self.environment.has_color(stream)
+
+    @cached_property
+    def configs(self) -> tuple[Config, ...]:
+        """The configuration files that apply, the nearest first. Raises UsageError for a broken one."""
+        from memctl import config
+
+        return config.load(self.environment.folder, self.environment.variables)
+
+    def address(self) -> Address:
+        """Find the store: `-s`, else MEMCTL_STORE, else a configured default."""
+        given: list[str] = self.options.get("store") or []
+        if len(given) > 1:
+            raise UsageError("this command takes one store", hint="give -s once")
+        named = given[0] if given else self.environment.variables.get("MEMCTL_STORE")
+        if named:
+            address = self.resolve(named)
+        elif source := next((config for config in self.configs if config.default), None):
+            address = self.resolve(source.default or "", source=source)
+        else:
+            raise UsageError(
+                "no store is named",
+                hint="name one with -s FILE or -s URL, in MEMCTL_STORE, or as `default` in ./memctl.toml;\n"
+                "`memctl demo` makes a sample store to look around in",
+                code="no-store-named",
+            )
+        return address.with_defaults(self._setting("schema"), self._setting("table"))
+
+    def resolve(self, named: str, *, source: Config | None = None) -> Address:
+        """Return the address of a store that is named or addressed; a configured name beats a file.
+
+        `source` is the configuration file in which it is, where it is in one.
+        """
+        from memctl import addresses
+
+        if addresses.looks_like_name(named):
+            for config in self.configs:
+                if address := config.address(named):
+                    return self._taken_from(address, config, source)
+        if source:
+            return self._taken_from(source.read(named, "default"), source)
+        return addresses.parse(named).relative_to(self.environment.folder)
+
+    def _taken_from(self, address: Address, *sources: Config | None) -> Address:
+        """Remember where an address comes from, if that is anybody's file."""
+        if any(source and not source.trusted for source in sources):
+            self._from_the_folder.add(address.target)
+        return address
+
+    def open_at(self, address: Address) -> Store:
+        """Open a store for reading."""
+        from memctl.stores import open_store
+
+        self._trace()
+        store = open_store(
+            address,
+            timeout=self.timeout,
+            clock=self.environment.clock,
+            immutable=bool(self.options.get("immutable")),
+        )
+        self._open.callback(store.close)
+        return store
+
+    def open_to_write(self, address: Address, setup: Setup | None = None) -> Target:
+        """Open a store for writing; one that only `./memctl.toml` names is told before anything is written."""
+        from memctl.stores import open_writer
+
+        self._trace()
+        if address.target in self._from_the_folder:
+            self.say(f"writing to the store that {self.environment.folder / 'memctl.toml'} names")
+        store = open_writer(address, timeout=self.timeout, clock=self.environment.clock, setup=setup)
+        self._open.callback(store.close)
+        return store
+
+    def _trace(self) -> None:
+        """With --debug, tell the statements from the first store on that is opened."""
+        if self.options.get("debug") and not self._is_traced:
+            from memctl.cli.tracing import told
+
+            self._is_traced = True
+            self._open.enter_context(told(self.say))
+
+    def until_the_end(self, resource: Closes) -> Closes:
+        """Close something when the command is over."""
+        self._open.callback(resource.close)
+        return resource
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether nothing is to be written."""
+        return bool(self.options.get("dry_run"))
+
+    def confirm(self, question: str) -> None:
+        """Ask before something is lost. Raises UsageError where nobody can be asked, Abort for a no."""
+        if self.options.get("yes") or self.is_dry_run:
+            return
+        if not self.environment.is_terminal(self.environment.stdin):
+            raise UsageError(f"{question} Without a terminal this needs --yes", code="needs-yes")
+        self.environment.stderr.write(f"{question} [y/N] ".encode())
+        self.environment.stderr.flush()
+        if self.environment.stdin.readline().strip().lower() not in (b"y", b"yes"):
+            raise MemctlError("nothing was changed", code="declined")

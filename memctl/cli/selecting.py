@@ -1,0 +1,70 @@
+"""The selecting options, read into a `Selection`: the same on every command that has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from memctl.errors import Unsupported, UsageError
+
+if TYPE_CHECKING:
+    from memctl.model import Instant
+    from memctl.selection import Selection
+    from memctl.store import Store
+
+
+def selection_of(store: Store, *, within: str | None = None, **options: Any) -> Selection:
+    """Return what the selecting options select in a store, by its clock.
+
+    Raises UsageError for an option that cannot be read, NothingThere for a literal namespace that holds
+    nothing, Unsupported for a condition on expiry where there is none.
+    """
+    from memctl.nearest import expect, missing_namespace
+    from memctl.store import Capability
+
+    selection = read_selection(store.now(), within=within, **options)
+    if selection.expiry == "expired" and Capability.EXPIRY not in store.capabilities:
+        raise Unsupported(
+            "this store has no expiry: its tables were made before LangGraph had TTLs",
+            hint="opening it with today's library adds the columns",
+        )
+    if selection.pattern and selection.pattern.is_literal:
+        scope = selection.scope
+        expect(store.scan(scope, values=False), lambda: missing_namespace(store, scope.prefix or ""))
+    return selection
+
+
+def read_selection(
+    now: Instant,
+    *,
+    within: str | None = None,
+    text: str | None = None,
+    regex: bool = False,
+    filters: list[str] | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    by: str = "updated_at",
+    expired: bool = False,
+    live: bool = False,
+) -> Selection:
+    """Read the selecting options. Raises UsageError."""
+    from memctl import filters as language
+    from memctl import namespaces
+    from memctl.selection import Selection, TextMatch, parse_bounds
+
+    if expired and live:
+        raise UsageError("--expired and --live exclude each other; without either both are meant")
+    if by not in ("updated_at", "created_at"):
+        raise UsageError(f"--by {by}: updated_at or created_at is expected")
+    if regex and not text:
+        raise UsageError("--regex says how to read TEXT, and there is none")
+    start, end = parse_bounds(since, until, now)
+    return Selection(
+        pattern=namespaces.parse(within) if within is not None else None,
+        text=TextMatch(text, regex=regex) if text else None,
+        filters=tuple(condition for given in filters or () for condition in language.parse(given)),
+        since=start,
+        until=end,
+        by="created_at" if by == "created_at" else "updated_at",
+        expiry="expired" if expired else "live" if live else None,
+        now=now,
+    )
