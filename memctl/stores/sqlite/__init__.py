@@ -35,7 +35,8 @@ PAGE_OCTETS = 4 * 1024 * 1024
 _ROW_OCTETS = 1_000
 """What a row takes beside its value, roughly."""
 _KEYS_AT_ONCE = 500
-_CLOCK_EVERY = 64
+_CLOCK_EVERY = 64 * 1024
+"""Octets after which it is time to look at the clock, where that matters."""
 _FEWEST, _MOST = 500, 100_000
 
 _SIZE = "CASE typeof(value) WHEN 'blob' THEN length(value) ELSE length(CAST(value AS BLOB)) END"
@@ -244,17 +245,19 @@ class SqliteStore:
         value = "value, 0" if values else f"NULL, {_SIZE}"
         sql = self._sql(_ITEMS + _IN_ORDER, value=value, where=where)
         until = math.inf if self._snapshot else perf_counter() + HOLD
+        step = PAGE_OCTETS if self._snapshot else min(_CLOCK_EVERY, PAGE_OCTETS)
         rows: list[tuple[Any, ...]] = []
-        held = 0
+        held, look = 0, step
+        more = False
         cursor = self._connection.execute(sql, parameters)
         for row in cursor:
             rows.append(row)
             held += len(row[2] or b"") + _ROW_OCTETS
-            if held >= PAGE_OCTETS or (not len(rows) % _CLOCK_EVERY and perf_counter() > until):
-                more = True
-                break
-        else:
-            more = False
+            if held >= look:
+                more = held >= PAGE_OCTETS or perf_counter() > until
+                if more:
+                    break
+                look = held + step
         cursor.close()
         if not rows or vectors is Detail.NONE:
             return rows, {}, _cut(rows[-1]) if more else None

@@ -1,0 +1,387 @@
+"""Lines as items: what an archive, bare JSON Lines and a JSON array say, value by value unread.
+
+A line is decoded in one go by `msgspec`, which passes over the value. What it refuses is read again, slowly,
+member by member: either to say what is wrong, or because JSON allows it after all (an escaped lone surrogate
+inside a value, numbers of any length).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+from base64 import b64decode
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal, NoReturn
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from memctl.archive.format import PARTS, Line
+from memctl.errors import UsageError
+from memctl.instants import from_datetime
+from memctl.model import Instant, Item, Problem, Vector, decode
+from memctl.namespaces import parse_exact
+
+
+class Cell(msgspec.Struct, frozen=True, gc=False):
+    """A column as the database holds it, beside the best reading of it."""
+
+    type: Literal["text", "timestamptz", "blob", "integer", "real"]
+    value: str | int | float | None = None
+    base64: str | None = None
+    reason: str = "odd"
+
+
+class VectorRow(msgspec.Struct, frozen=True, gc=False):
+    """One of a line's vectors."""
+
+    field: str
+    embedding: str | list[float] | None
+    created_at: str | None = None
+    updated_at: str | None = None
+    field_base64: str | None = None
+    created_at_raw: Cell | None = None
+    updated_at_raw: Cell | None = None
+    embedding_raw: Cell | None = None
+
+
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """A line's members; others are passed over."""
+
+    namespace: list[str] | str
+    key: str
+    value: msgspec.Raw | UnsetType = UNSET
+    created_at: str | UnsetType | None = UNSET
+    updated_at: str | UnsetType | None = UNSET
+    expires_at: str | UnsetType | None = UNSET
+    ttl_minutes: int | float | UnsetType | None = UNSET
+    vectors: list[VectorRow] | UnsetType | None = UNSET
+    vectors_only: bool = False
+    value_base64: str | UnsetType | None = UNSET
+    key_base64: str | None = None
+    prefix_base64: str | None = None
+    key_raw: Cell | None = None
+    prefix_raw: Cell | None = None
+    created_at_raw: Cell | None = None
+    updated_at_raw: Cell | None = None
+    expires_at_raw: Cell | None = None
+    ttl_minutes_raw: Cell | None = None
+    problems: list[Any] | None = None
+
+
+class Fault(Exception):
+    """What is wrong with a line, in words."""
+
+
+_DECODE = msgspec.json.Decoder(Row).decode
+_SURE = re.compile(
+    r"(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z",
+    re.ASCII,
+).fullmatch
+"""An instant of the model that stands in every year's calendar."""
+_ONCE = (b'"namespace"', b'"key"', b'"value"', b'"expires_at"', b'"vectors"')
+_LARGEST_FLOAT32 = 3.4028235677973366e38
+"""Anything from here on rounds to infinity."""
+
+_PART_SETS = [
+    frozenset(part for place, part in enumerate(PARTS) if mask >> place & 1)
+    for mask in range(1 << len(PARTS))
+]
+_NOTHING: frozenset[str] = frozenset()
+
+
+def parse(number: int, line: bytes, *, bare: bool) -> Line:
+    """Read one line without its line break. `bare`: it was not written as an archive's."""
+    try:
+        try:
+            row = _DECODE(line)
+            if not line.isascii():
+                line.decode()
+            if bare and any(line.count(name) > 1 for name in _ONCE):
+                members_of(line)  # of a name that stands there twice, the decoder has taken the last
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            row = _read_slowly(line)
+        item, mask = _item_of(row, bare)
+    except Fault as fault:
+        return Line(number, None, str(fault), _NOTHING, False, line)
+    return Line(number, item, None, _PART_SETS[mask], row.vectors_only, line)
+
+
+def _item_of(row: Row, bare: bool) -> tuple[Item, int]:
+    """Make the item of a line, and the bits of the parts that it speaks of."""
+    mask = 0
+    value: bytes | None = None
+    if row.value is not UNSET:
+        value = bytes(row.value)
+        mask = 1
+        if row.problems and value == b"null":
+            raise Fault(
+                "it was shown by another command, which could not decode its value: export it instead"
+            )
+    elif row.value_base64 is not UNSET:
+        value = None if row.value_base64 is None else _octets(row.value_base64, "value_base64")
+        mask = 1
+    elif not row.vectors_only:
+        raise Fault("`value` is missing")
+    created = row.created_at
+    if created is UNSET:
+        created = None
+    else:
+        mask |= 2
+        if created is not None and not _SURE(created):
+            created = _instant(created, "created_at")
+    updated = row.updated_at
+    if updated is UNSET:
+        updated = None
+    else:
+        mask |= 4
+        if updated is not None and updated != created and not _SURE(updated):
+            updated = _instant(updated, "updated_at")
+    expires = row.expires_at
+    if expires is UNSET:
+        expires = None
+    else:
+        mask |= 8
+        if expires is not None and not _SURE(expires):
+            expires = _instant(expires, "expires_at")
+    minutes = row.ttl_minutes
+    if minutes is UNSET:
+        minutes = None
+    else:
+        mask |= 16
+        if minutes is not None and not math.isfinite(minutes):
+            raise Fault("`ttl_minutes` is past what a float can hold")
+    vectors: tuple[Vector, ...] = ()
+    if row.vectors is not UNSET:
+        mask |= 32
+        if row.vectors:
+            vectors = tuple([_vector_of(vector, bare) for vector in row.vectors])
+            if len({vector.field for vector in vectors}) < len(vectors):
+                raise Fault("two of `vectors` have the same `field`")
+    prefix, key, problems = _names_of(row)
+    problems += _problems_of(row)
+    size = 0 if value is None else len(value)
+    return Item(prefix, key, value, size, created, updated, expires, minutes, vectors, problems), mask
+
+
+def _names_of(row: Row) -> tuple[str, str, tuple[Problem, ...]]:
+    """Return prefix and key as they are stored."""
+    key = row.key
+    if isinstance(row.namespace, str):
+        try:
+            prefix = parse_exact(row.namespace)
+        except UsageError as error:
+            raise Fault(f"`namespace`: {error.message}") from None
+    elif row.namespace:
+        prefix = ".".join(row.namespace)
+    else:
+        raise Fault("`namespace` is empty: it has to have one label at least")
+    if not (row.key_base64 or row.prefix_base64 or row.key_raw or row.prefix_raw):
+        return prefix, key, ()
+    problems: list[Problem] = []
+    if row.prefix_base64:
+        prefix = decode(_octets(row.prefix_base64, "prefix_base64"))
+        problems.append(Problem("namespace", "invalid UTF-8", prefix))
+    if row.prefix_raw:
+        prefix = _stored_name(row.prefix_raw, "namespace", problems)
+    if row.key_base64:
+        key = decode(_octets(row.key_base64, "key_base64"))
+        problems.append(Problem("key", "invalid UTF-8", key))
+    if row.key_raw:
+        key = _stored_name(row.key_raw, "key", problems)
+    return prefix, key, tuple(problems)
+
+
+def _stored_name(cell: Cell, part: str, problems: list[Problem]) -> str:
+    raw = _raw_of(cell, part)
+    if not isinstance(raw, bytes):
+        raise Fault(f"`{part}` can be stored as text or as a blob, not as {cell.type}")
+    problems.append(Problem(part, cell.reason, raw))
+    return decode(raw)
+
+
+def _problems_of(row: Row | VectorRow) -> tuple[Problem, ...]:
+    """Return the odd cells; nearly every line has none."""
+    if isinstance(row, VectorRow):
+        cells: tuple[tuple[str, Cell | None], ...] = (
+            ("embedding", row.embedding_raw),
+            ("created_at", row.created_at_raw),
+            ("updated_at", row.updated_at_raw),
+        )
+    elif row.created_at_raw or row.updated_at_raw or row.expires_at_raw or row.ttl_minutes_raw:
+        cells = (
+            ("created_at", row.created_at_raw),
+            ("updated_at", row.updated_at_raw),
+            ("expires_at", row.expires_at_raw),
+            ("ttl_minutes", row.ttl_minutes_raw),
+        )
+    else:
+        return ()
+    return tuple([Problem(part, cell.reason, _raw_of(cell, part)) for part, cell in cells if cell])
+
+
+def _raw_of(cell: Cell, part: str) -> bytes | str | int | float:
+    """Return what the database held: text as str, a BLOB as bytes."""
+    match cell:
+        case Cell(type="text" | "timestamptz", base64=str(coded)):
+            return decode(_octets(coded, f"{part}_raw"))
+        case Cell(type="text" | "timestamptz", value=str(text)):
+            return text
+        case Cell(type="blob", value=str(coded)):
+            return _octets(coded, f"{part}_raw")
+        case Cell(type="integer", value=int(whole)):
+            return whole
+        case Cell(type="real", value="inf" | "-inf" as text):
+            return float(text)
+        case Cell(type="real", value=int() | float() as real):
+            return float(real)
+    raise Fault(f"`{part}_raw` has a value that is no {cell.type}")
+
+
+def _vector_of(row: VectorRow, bare: bool) -> Vector:
+    embedding: bytes | None = None
+    problems: tuple[Problem, ...] = ()
+    if isinstance(row.embedding, str):
+        embedding = _octets(row.embedding, "embedding")
+        if len(embedding) % 4:
+            reason = f"{len(embedding)} octets are no whole number of float32"
+            if bare:
+                raise Fault(f"`embedding`: {reason}")
+            problems = (Problem("embedding", reason, embedding),)
+    elif row.embedding is not None:
+        for number in row.embedding:
+            if not abs(number) < _LARGEST_FLOAT32:
+                raise Fault(f"`embedding`: {number} is past what a float32 can hold")
+        embedding = struct.pack(f"<{len(row.embedding)}f", *row.embedding)
+    elif row.embedding_raw is None:
+        problems = (Problem("embedding", "null"),)
+    field = decode(_octets(row.field_base64, "field_base64")) if row.field_base64 else row.field
+    created = row.created_at
+    if created is not None and not _SURE(created):
+        created = _instant(created, "created_at")
+    updated = row.updated_at
+    if updated is not None and updated != created and not _SURE(updated):
+        updated = _instant(updated, "updated_at")
+    problems += _problems_of(row)
+    return Vector(field, len(embedding or b"") // 4, embedding, created, updated, problems)
+
+
+def _instant(text: str, member: str) -> Instant:
+    """Read an instant in any spelling of ISO 8601; without a zone it is UTC."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        return from_datetime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        raise Fault(f"`{member}` is no time: {_shown(json.dumps(text, ensure_ascii=False))}") from None
+
+
+def _octets(coded: str, member: str) -> bytes:
+    try:
+        return b64decode(coded, validate=True)
+    except ValueError:
+        raise Fault(f"`{member}` is no base64: {_shown(json.dumps(coded, ensure_ascii=False))}") from None
+
+
+_WHAT = {
+    "namespace": "an array of labels, which are text, or text with dots",
+    "key": "text",
+    "created_at": "a time in text, or null",
+    "updated_at": "a time in text, or null",
+    "expires_at": "a time in text, or null",
+    "ttl_minutes": "a number of minutes, or null",
+    "vectors": "an array of objects with `field` and `embedding` (base64 text or numbers)",
+    "vectors_only": "true or false",
+}
+_MEMBERS = {
+    field.name: msgspec.json.Decoder(field.type)
+    for field in msgspec.structs.fields(Row)
+    if field.name != "value"
+}
+_BLANKS = re.compile(r"[ \t\n\r]*").match
+_SURROGATE = re.compile("[\ud800-\udfff]").search
+
+
+def _refuse(name: str) -> NoReturn:
+    raise Fault(f"no valid JSON: {name} is no number in JSON")
+
+
+_SCAN = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse)
+
+
+def _read_slowly(line: bytes) -> Row:
+    members = members_of(line)
+    for required in ("namespace", "key"):
+        if required not in members:
+            raise Fault(f"`{required}` is missing")
+    given: dict[str, Any] = {}
+    for name, octets in members.items():
+        if name == "value":
+            given[name] = msgspec.Raw(octets)
+        elif name in _MEMBERS:
+            try:
+                given[name] = _MEMBERS[name].decode(octets)
+            except (msgspec.DecodeError, RecursionError):
+                raise Fault(_complaint(name, octets)) from None
+    return Row(**given)
+
+
+def _complaint(name: str, octets: bytes) -> str:
+    if name in ("namespace", "key") and _SURROGATE("".join(_texts(_SCAN.decode(octets.decode())))):
+        return f"`{name}` has a lone surrogate, which is no text that a database holds"
+    what = _WHAT.get(name, "what an archive has there")
+    return f"`{name}` has to be {what}: {_shown(octets.decode())}"
+
+
+def _texts(value: Any) -> list[str]:
+    return [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
+
+
+def members_of(line: bytes) -> Mapping[str, bytes]:
+    """Return the members of an object, each as its own JSON text. Raises Fault in words."""
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as error:
+        raise Fault(f"invalid UTF-8 at octet {error.start + 1:,}") from None
+    members: dict[str, bytes] = {}
+    try:
+        place = _end_of_blanks(text, 0)
+        if text[place : place + 1] != "{":
+            _SCAN.decode(text)
+            raise Fault(f"not an object: {_shown(text)}")
+        place = _end_of_blanks(text, place + 1)
+        while text[place : place + 1] != "}":
+            if members:
+                place = _end_of_blanks(text, _past(text, place, ","))
+            _past(text, place, '"')
+            name, place = _SCAN.raw_decode(text, place)
+            start = _end_of_blanks(text, _past(text, _end_of_blanks(text, place), ":"))
+            end = _SCAN.raw_decode(text, start)[1]
+            if name in members:
+                raise Fault(f"`{name}` stands there twice")
+            members[name] = text[start:end].encode()
+            place = _end_of_blanks(text, end)
+        if _end_of_blanks(text, place + 1) < len(text):
+            raise Fault(f"no valid JSON: something follows the object: {_shown(text[place + 1 :])}")
+    except json.JSONDecodeError as error:
+        raise Fault(f"no valid JSON: {error.msg} at character {error.pos + 1:,}") from None
+    except RecursionError:
+        raise Fault("nested too deeply to be read") from None
+    return members
+
+
+def _end_of_blanks(text: str, place: int) -> int:
+    found = _BLANKS(text, place)
+    return found.end() if found else place
+
+
+def _past(text: str, place: int, mark: str) -> int:
+    if text[place : place + 1] != mark:
+        raise json.JSONDecodeError(f"{mark!r} is expected", text, place)
+    return place + 1
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."

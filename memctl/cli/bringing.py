@@ -1,0 +1,187 @@
+"""What `import` and `migrate` have in common: survey, ask, write, tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from memctl.errors import NoStore, UsageError
+
+if TYPE_CHECKING:
+    from memctl.addresses import Address
+    from memctl.cli.context import Context
+    from memctl.store import Setup, Target
+    from memctl.transfer import Entry, Moved, Reject, Rules, Survey
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options that both commands take, as given."""
+
+    on_conflict: str = "fail"
+    mapping: list[str] | None = None
+    into: str | None = None
+    on_error: str = "stop"
+    rejects: str | None = None
+    round_ttl: str | None = None
+    no_vectors: bool = False
+    drop_vectors: bool = False
+    init: bool = False
+
+    def rules(self, *, is_ordered: bool) -> Rules:
+        """Read them. Raises UsageError."""
+        from memctl.mapping import parse
+        from memctl.transfer import Rules
+
+        conflict: Any = self.on_conflict
+        if conflict not in ("fail", "skip", "overwrite", "newer"):
+            raise UsageError(f"--on-conflict {conflict}: fail, skip, overwrite or newer is expected")
+        if self.on_error not in ("stop", "skip"):
+            raise UsageError(f"--on-error {self.on_error}: stop or skip is expected")
+        if self.round_ttl not in (None, "up"):
+            raise UsageError(f"--round-ttl {self.round_ttl}: the only way to round is up")
+        return Rules(
+            on_conflict=conflict,
+            mapping=parse(self.mapping or [], self.into),
+            is_ordered=is_ordered,
+            without_vectors=self.no_vectors,
+            round_ttl_up=self.round_ttl == "up",
+            left_out=frozenset({"vectors"}) if self.drop_vectors else frozenset(),
+        )
+
+
+def setup_of(
+    init: bool, dims: int | None, vector_type: str | None, index: str | None, metric: str | None
+) -> Setup | None:
+    """Read the options that say how tables are made. Raises UsageError."""
+    from memctl.store import Setup
+
+    if not init:
+        if dims or vector_type or index or metric:
+            raise UsageError("--dims, --vector-type, --index and --metric say how --init makes tables")
+        return None
+    if dims is None and (index or metric):
+        raise UsageError("--index and --metric need vectors: --dims N")
+    known = {
+        "--vector-type": (vector_type, ("vector", "halfvec")),
+        "--index": (index, ("hnsw", "ivfflat", "flat")),
+        "--metric": (metric, ("cosine", "l2", "inner_product")),
+    }
+    for option, (given, words) in known.items():
+        if given is not None and given not in words:
+            raise UsageError(f"{option} {given}: one of {', '.join(words)} is expected")
+    return Setup(dims, vector_type or "vector", index or "hnsw", metric or "cosine")
+
+
+def open_target(context: Context, address: Address, setup: Setup | None) -> Target:
+    """Open where items go. In a dry run nothing is made: a target that `setup` would make counts as empty."""
+    if not context.is_dry_run or setup is None:
+        return context.open_to_write(address, setup)
+    try:
+        return context.open_to_write(address)
+    except NoStore as error:
+        if error.code not in ("missing", "empty", "no-tables"):
+            raise
+        from memctl.stores.planned import Planned
+
+        return Planned(address, setup, context.environment.clock)
+
+
+def bring_in(
+    context: Context,
+    entries: Callable[[], Iterable[Entry]],
+    target: Target,
+    options: Options,
+    *,
+    is_ordered: bool,
+    expected: int | None,
+    what: str,
+) -> None:
+    """Survey the source, refuse or ask, write, and report; `entries` begins the source anew each time."""
+    from memctl.cli.progress import progress
+    from memctl.transfer import Moved, refuse_unless_clean, survey, transfer
+
+    rules = options.rules(is_ordered=is_ordered)
+    started = monotonic()
+    with _rejects(context, options.rejects) as reject, progress(context, "checking", expected) as advance:
+        found = survey(entries(), target, rules, reject=reject, progress=advance)
+    refuse_unless_clean(found, skip_rejected=options.on_error == "skip")
+    if found.changed and options.on_conflict in ("overwrite", "newer"):
+        context.confirm(f"{found.changed:,} items that differ will be overwritten in {target.address}.")
+    moved = Moved(found.to_write, found.vectors, found.octets)
+    if not context.is_dry_run:
+        with progress(context, what, expected) as advance:
+            moved = transfer(entries(), target, rules, progress=advance)
+    _report(context, found, moved, monotonic() - started, what)
+
+
+def _report(context: Context, found: Survey, moved: Moved, seconds: float, what: str) -> None:
+    from memctl.render import Report
+
+    data = {
+        "items": moved.items,
+        "vectors": moved.vectors,
+        "bytes": moved.octets,
+        "skipped": found.skipped + moved.overtaken,
+        "rejected": found.rejected,
+        "unchanged": found.unchanged,
+        "overwritten": found.changed,
+        "vectors_left_out": found.vectors_left_out,
+        "dry_run": context.is_dry_run,
+        "seconds": round(seconds, 3),
+    }
+    left = [
+        f"{count:,} {words}"
+        for count, words in (
+            (found.unchanged, "there already and equal"),
+            (found.skipped, "skipped"),
+            (moved.overtaken, "left to somebody else who wrote them meanwhile"),
+            (found.rejected, "rejected"),
+            (found.vectors_left_out, "vectors left out"),
+        )
+        if count
+    ]
+    verb = f"would be {what}" if context.is_dry_run else what
+    headline = f"{moved.items:,} items and {moved.vectors:,} vectors {verb} in {seconds:.1f} s"
+    context.emit_report(Report(data, (), "; ".join([headline, *left])))
+    for rejected in found.samples:
+        where = f"line {rejected.line}: " if rejected.line is not None else ""
+        name = f"{rejected.item.prefix} {rejected.item.key}: " if rejected.item else ""
+        context.warn(f"{where}{name}{rejected.part + ': ' if rejected.part else ''}{rejected.reason}")
+    if found.rejected:
+        more = found.rejected - len(found.samples)
+        context.warn(f"… and {more:,} more" if more else f"{found.rejected:,} rejected", outcome=3)
+    if found.vectors_left_out or moved.overtaken:
+        context.outcomes.add(3)
+
+
+class _rejects:  # noqa: N801 a context manager that reads as one
+    """Write rejected items to a file that must not exist yet, one line each; to nowhere without a name."""
+
+    def __init__(self, context: Context, named: str | None) -> None:
+        self._context, self._named = context, named
+        self._file: Any = None
+
+    def __enter__(self) -> Reject:
+        if self._named is None:
+            return lambda _rejected: None
+        path = self._context.environment.folder / self._named
+        try:
+            self._file = path.open("xb")
+        except FileExistsError:
+            raise UsageError(f"--rejects {self._named}: that file exists already") from None
+        except OSError as error:
+            raise UsageError(f"--rejects {self._named}: {error.strerror}") from None
+        return self._write
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _write(self, rejected: Any) -> None:
+        from memctl.archive import line_of
+
+        line = rejected.raw if rejected.raw is not None else line_of(rejected.item)
+        self._file.write(line.rstrip(b"\n") + b"\n")

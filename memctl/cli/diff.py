@@ -1,0 +1,106 @@
+"""`memctl diff`: what is only in one of two stores or archives, and what differs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memctl.cli.context import Context
+from memctl.cli.options import Map, Namespace, NoSnapshot
+from memctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from memctl.compare import Pair
+    from memctl.render import Row
+
+
+def diff(
+    ctx: typer.Context,
+    a: Annotated[str, typer.Argument(metavar="A", help="A store or an archive.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="A store or an archive.")],
+    ns: Namespace = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ignore",
+            metavar="PARTS",
+            help="value, created_at, updated_at, expires_at, ttl_minutes, vectors, or expiry; by comma.",
+        ),
+    ] = None,
+    mapping: Map = None,
+    no_snapshot: NoSnapshot = False,
+) -> None:
+    """Show what two stores or archives do not have in common, item by item; nothing when they are equal.
+
+    Values compare as JSON, times as instants, vectors by the bit.
+
+    Examples:
+      memctl diff dev prod users
+      memctl diff backup.jsonl.gz prod --ignore expiry
+    """
+    from memctl import namespaces
+    from memctl.cli.sides import items_of, open_side
+    from memctl.compare import merge
+    from memctl.mapping import parse
+    from memctl.render import Column, Kind
+
+    context: Context = ctx.obj
+    parts = _parts(ignore or [])
+    rules = parse(mapping or [])
+    pattern = namespaces.parse(ns) if ns is not None else None
+    columns = (Column("namespace", Kind.NAMESPACE), Column("key", Kind.KEY), Column("in"), Column("parts"))
+    seen: Counter[str] = Counter()
+    with ExitStack() as sides:
+        one = sides.enter_context(open_side(context, a, snapshot=not no_snapshot))
+        other = sides.enter_context(open_side(context, b, snapshot=not no_snapshot))
+        pairs = merge(items_of(one, pattern, rules), items_of(other, pattern))
+        context.emit(columns, _rows(pairs, parts, seen))
+    differing = seen["a"] + seen["b"] + seen["both"]
+    if not differing:
+        context.note(f"equal: {seen['equal']:,} items")
+        return
+    context.warn(
+        f"{differing:,} differ: {seen['a']:,} only in A, {seen['b']:,} only in B, {seen['both']:,} in both; "
+        f"{seen['equal']:,} equal",
+        outcome=4,
+    )
+
+
+def _rows(pairs: Iterator[Pair], parts: tuple[str, ...], seen: Counter[str]) -> Iterator[Row]:
+    from memctl.compare import differences
+    from memctl.model import shown
+
+    for one, other in pairs:
+        if one is not None and other is not None:
+            differing = () if one == other else differences(one, other, parts)
+            where = "both" if differing else "equal"
+        else:
+            differing, where = (), "a" if other is None else "b"
+        seen[where] += 1
+        item = one or other
+        if where != "equal" and item is not None:
+            yield {
+                "namespace": shown(item.prefix).split("."),
+                "key": shown(item.key),
+                "in": where,
+                "parts": list(differing),
+            }
+
+
+def _parts(ignored: list[str]) -> tuple[str, ...]:
+    from memctl.compare import PARTS
+
+    names = {name.strip() for given in ignored for name in given.split(",") if name.strip()}
+    if "expiry" in names:
+        names = (names - {"expiry"}) | {"expires_at", "ttl_minutes"}
+    if unknown := names - set(PARTS):
+        raise UsageError(
+            f"--ignore {', '.join(sorted(unknown))}: no part of an item",
+            hint=f"parts: {', '.join(PARTS)}, expiry",
+        )
+    return tuple(part for part in PARTS if part not in names)

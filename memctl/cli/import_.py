@@ -1,0 +1,111 @@
+"""`memctl import`: an archive, JSON Lines or a JSON array, into a store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memctl.cli.context import Context
+from memctl.cli.options import Dims, In, IndexKind, Metric, VectorType, bringing, conditions, given, taking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from memctl.archive import Line
+    from memctl.selection import Selection
+    from memctl.transfer import Entry
+
+
+@taking(bringing, conditions)
+def import_(
+    ctx: typer.Context,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="An archive, JSON Lines or a JSON array; - reads stdin.")
+    ],
+    raw: Annotated[
+        bool,
+        typer.Option("--raw", help="Take namespaces and values from bare JSON that the library refuses."),
+    ] = False,
+    dims: Dims = None,
+    vector_type: VectorType = None,
+    index: IndexKind = None,
+    metric: Metric = None,
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="TEXT", help="Only items that say this.")
+    ] = None,
+    within: In = None,
+) -> None:
+    """Bring items into the store, exactly as they were; what is there and equal is left alone.
+
+    Nothing is written before every item has been checked against what the store can hold.
+
+    Examples:
+      memctl -s prod import backup.jsonl.gz --on-conflict newer
+      memctl -s prod import items.jsonl --into archive --dry-run
+    """
+    from memctl.archive import read
+    from memctl.cli.bringing import Options, bring_in, open_target, setup_of
+    from memctl.cli.selecting import read_selection
+    from memctl.cli.sides import open_input
+
+    context: Context = ctx.obj
+    options = Options(**given(context, bringing))
+    source = open_input(context, file)
+    header = read(source).header
+    if options.init and dims is None and header is not None and not options.no_vectors:
+        dims, vector_type = header.dims, vector_type or _column_type(header.vector_type)
+    setup = setup_of(options.init, dims, vector_type, index, metric)
+    target = open_target(context, context.address(), setup)
+    selection = read_selection(target.now(), text=text, within=within, **given(context, conditions))
+    bring_in(
+        context,
+        lambda: _entries(source, selection, raw=raw),
+        target,
+        options,
+        is_ordered=header is not None,
+        expected=header.items if header else None,
+        what="imported",
+    )
+
+
+def _column_type(vector_type: str | None) -> str | None:
+    return vector_type if vector_type in ("vector", "halfvec") else None
+
+
+def _entries(source: BinaryIO, selection: Selection, *, raw: bool) -> Iterator[Entry]:
+    from memctl.archive import read
+    from memctl.transfer import Incoming, Rejected
+
+    source.seek(0)
+    reader = read(source)
+    is_bare = reader.header is None
+    for line in reader:
+        if line.item is None:
+            yield Rejected(line.fault or "unreadable", None, None, line.number, line.raw)
+        elif not selection.is_everything and not selection.matches(line.item):
+            continue
+        elif is_bare and not raw and (refused := _refused(line)):
+            yield Rejected(refused[1], line.item, refused[0], line.number, line.raw)
+        else:
+            yield Incoming(line.item, line.parts, line.number)
+
+
+def _refused(line: Line) -> tuple[str, str] | None:
+    """What `BaseStore.put` of `langgraph-checkpoint 4.3.2` would refuse, as part and reason."""
+    from memctl.values import fault_of
+
+    item = line.item
+    if item is None:
+        return None
+    labels = item.prefix.split(".")
+    if not all(labels) or "\0" in item.prefix:
+        return "namespace", "a label is empty; --raw takes it all the same"
+    if labels[0] == "langgraph":
+        return "namespace", "the root `langgraph` is reserved; --raw takes it all the same"
+    if not item.key:
+        return "key", "the key is empty; --raw takes it all the same"
+    if fault := fault_of(item.value):
+        return "value", f"{fault.reason}; --raw takes it all the same"
+    return None

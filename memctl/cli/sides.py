@@ -1,0 +1,108 @@
+"""What stands where a store is named: a store, or a file that is an archive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from memctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from memctl.archive import Reader
+    from memctl.cli.context import Context
+    from memctl.mapping import Mapping
+    from memctl.model import Item
+    from memctl.namespaces import Pattern
+    from memctl.store import Store
+
+_SQLITE = b"SQLite format 3\0"
+_ARCHIVES = (b"{", b"[", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf")
+
+
+@contextmanager
+def open_side(context: Context, named: str, *, snapshot: bool) -> Iterator[Store | Reader]:
+    """Open what `named` names, told by its first octets; a store in a snapshot unless that is not wanted."""
+    refuse_globals(context)
+    address = context.resolve(named)
+    if address.scheme == "sqlite" and is_archive(Path(address.target)):
+        from memctl.archive import read
+
+        with Path(address.target).open("rb") as file:
+            yield read(file)
+        return
+    store = context.open_at(address)
+    if not snapshot:
+        yield store
+        context.say_if_moved(store)
+        return
+    with store.snapshot() as still:
+        yield still
+
+
+def refuse_globals(context: Context) -> None:
+    """Raise where -s, --schema or --table stands beside two stores that each name their own."""
+    for name in ("store", "schema", "table"):
+        if context.options.get(name):
+            raise UsageError(
+                f"--{name} does not go with two stores",
+                hint="each STORE carries its own: postgresql://host/db?schema=…&table=…, or a configured name",
+            )
+
+
+def is_archive(path: Path) -> bool:
+    """Tell an archive, or JSON, from a database by the first octets; a file that is not there is neither."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(16)
+    except OSError:
+        return False
+    return head != _SQLITE and head.lstrip(b" \t\r\n").startswith(_ARCHIVES)
+
+
+def open_input(context: Context, named: str) -> BinaryIO:
+    """Open a file to be read twice; standard input, for `-`, goes through a temporary file."""
+    import shutil
+    import tempfile
+
+    if named == "-":
+        spooled: BinaryIO = context.until_the_end(tempfile.TemporaryFile(prefix="memctl-"))
+        shutil.copyfileobj(context.environment.stdin, spooled, 1 << 20)
+        spooled.seek(0)
+        return spooled
+    try:
+        return context.until_the_end((context.environment.folder / named).open("rb"))
+    except OSError as error:
+        raise UsageError(f"{named} cannot be read: {error.strerror}") from None
+
+
+def items_of(side: Store | Reader, pattern: Pattern | None, mapping: Mapping | None = None) -> Iterator[Item]:
+    """Yield a side's items in byte order; renamed ones are sorted through a temporary file."""
+    from memctl.model import EVERYTHING, Detail
+
+    if hasattr(side, "scan"):
+        scope = pattern.scope if pattern and not mapping else EVERYTHING
+        found: Iterator[Item] = side.scan(scope, vectors=Detail.FULL)
+    else:
+        from memctl.archive import in_order
+
+        found = in_order(side)
+    found = renamed(found, mapping)
+    return (item for item in found if pattern.matches(item.prefix)) if pattern else found
+
+
+def renamed(items: Iterator[Item], mapping: Mapping | None) -> Iterator[Item]:
+    """Rename items and bring them back into byte order."""
+    import msgspec
+
+    from memctl.model import encode
+    from memctl.sorting import sort
+
+    if not mapping:
+        return items
+    return sort(
+        (msgspec.structs.replace(item, prefix=mapping.apply(item.prefix)) for item in items),
+        key=lambda item: (encode(item.prefix), encode(item.key)),
+        size=lambda item: item.size + sum(4 * vector.dims for vector in item.vectors),
+    )

@@ -1,0 +1,73 @@
+"""A store that is not there yet: what a rehearsal of `--init` finds in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from memctl.instants import from_datetime
+from memctl.model import Instant, Item, Namespace, Position, Problem, Scope
+from memctl.store import Batch, Capability, Setup, Store
+
+if TYPE_CHECKING:
+    from memctl.addresses import Address
+
+
+class Planned:
+    """An empty store in the tables that `setup` would make. It can be asked anything and told nothing."""
+
+    batch_rows = 1
+    pause = 0.0
+    moved = False
+    lock_seconds = 0.0
+
+    def __init__(self, address: Address, setup: Setup, clock: Callable[[], datetime]) -> None:
+        self.kind: str = address.scheme
+        self.address = address.target if address.scheme == "sqlite" else "the target"
+        self._setup = setup
+        self._clock = clock
+        vectors = {Capability.VECTORS} if setup.dims else set()
+        self.capabilities = frozenset({Capability.EXPIRY} | vectors)
+
+    def now(self) -> Instant:
+        """Return the time of the clock."""
+        return from_datetime(self._clock())
+
+    def namespaces(self, scope: Scope) -> Iterator[Namespace]:  # noqa: ARG002
+        """Yield nothing."""
+        return iter(())
+
+    def scan(self, scope: Scope, **options: Any) -> Iterator[Item]:  # noqa: ARG002
+        """Yield nothing."""
+        return iter(())
+
+    def get(self, prefix: str, keys: Sequence[str], **options: Any) -> Iterator[Item]:  # noqa: ARG002
+        """Yield nothing."""
+        return iter(())
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Store]:
+        """Give itself."""
+        yield self
+
+    def unholdable(self, item: Item) -> tuple[Problem, ...]:
+        """Return what the tables could not hold."""
+        if self.kind == "postgres":
+            from memctl.stores.postgres.holding import unholdable
+
+            return unholdable(item, self._setup)
+        if item.vectors and not self._setup.dims:
+            return (Problem("vectors", "the store has no vector tables"),)
+        return ()
+
+    def write(self, batch: Batch) -> tuple[Position, ...]:
+        """Refuse: nothing is written in a rehearsal."""
+        raise NotImplementedError(f"a planned store cannot take {len(batch.new)} items")
+
+    def finish(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""

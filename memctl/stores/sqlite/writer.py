@@ -1,0 +1,181 @@
+"""The SQLite store, write side: exact copies in short transactions."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from memctl.errors import UsageError
+from memctl.model import Item, Position, Problem, encode
+from memctl.store import Batch, Capability, Setup
+from memctl.stores.sqlite import SqliteStore
+from memctl.stores.sqlite import schema as tables
+from memctl.stores.sqlite.connect import connect_to_write, translated
+from memctl.stores.sqlite.encode import item_cells, vector_cells
+
+_KEY = "prefix = CAST(:prefix AS TEXT) AND key = CAST(:key AS TEXT)"
+_INSERT = """INSERT INTO "{table}" (prefix, key, value, created_at, updated_at{expiry_columns})
+VALUES (CAST(:prefix AS TEXT), CAST(:key AS TEXT), :value, :created_at, :updated_at{expiry_values})
+ON CONFLICT DO NOTHING"""
+_UPDATE = """UPDATE "{table}" SET value = :value, created_at = :created_at, updated_at = :updated_at{expiry_sets}
+WHERE {key}{condition}"""
+_OLDER = " AND coalesce(updated_at < :updated_at, 1)"
+_INSERT_VECTOR = """INSERT INTO "{table}_vectors" (prefix, key, field_name, embedding, created_at, updated_at)
+VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?)"""
+_DELETE_VECTORS = """DELETE FROM "{table}_vectors" WHERE prefix = CAST(? AS TEXT) AND key = CAST(? AS TEXT)"""
+_EXISTS = 'SELECT 1 FROM "{table}" WHERE {key}'
+
+
+class SqliteWriter(SqliteStore):
+    """A store in a SQLite file, opened for writing.
+
+    A file that an agent may have open is written in batches of `batch_rows` with `pause` seconds between
+    them, because SQLite's busy handler starves whoever competes with back-to-back transactions. A file that
+    was made here has no agent yet and is loaded at full speed.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        table: str = "store",
+        timeout: float = 10.0,
+        clock: Callable[[], datetime],
+        setup: Setup | None = None,
+    ) -> None:
+        self._fresh = setup is not None and _create(path, setup, timeout)
+        self.batch_rows, self.pause = (10_000, 0.0) if self._fresh else (500, 0.02)
+        super().__init__(path, table=table, timeout=timeout, clock=clock)
+        self._writer = connect_to_write(path, timeout=timeout)
+        if self._fresh:
+            # Safe against a kill, which leaves what was written with the kernel; `finish` syncs.
+            self._writer.execute("PRAGMA synchronous = OFF")
+        expiry = ("expires_at", "ttl_minutes") if Capability.EXPIRY in self.capabilities else ()
+        self._names |= {
+            "key": _KEY,
+            "expiry_columns": "".join(f", {name}" for name in expiry),
+            "expiry_values": "".join(f", :{name}" for name in expiry),
+            "expiry_sets": "".join(f", {name} = :{name}" for name in expiry),
+        }
+
+    def close(self) -> None:
+        """Close both connections, the writing one first."""
+        if hasattr(self, "_writer"):
+            self._writer.close()
+        super().close()
+
+    def unholdable(self, item: Item) -> tuple[Problem, ...]:
+        """Return what this file has no column for; text and values of any kind fit."""
+        found: list[Problem] = []
+        if item.vectors and not self.has_vectors:
+            found.append(Problem("vectors", "the store has no vector tables"))
+        if Capability.EXPIRY not in self.capabilities:
+            reason = "the store has no TTL columns"
+            if item.expires_at is not None:
+                found.append(Problem("expires_at", reason))
+            if item.ttl_minutes is not None:
+                found.append(Problem("ttl_minutes", reason))
+        return tuple(found)
+
+    def write(self, batch: Batch) -> tuple[Position, ...]:
+        """Write a batch in one transaction that took its lock at the start."""
+        with self._writing():
+            new, there = self._absent(batch.new) if not self._insert(batch.new) else (batch.new, ())
+            if there:
+                self._insert(new)
+            changed, newer = self._update(batch)
+            self._replace_vectors([*new, *changed])
+        return tuple(Position(item.prefix, item.key) for item in (*there, *newer))
+
+    def finish(self) -> None:
+        """Bring a file that was made here to the disk."""
+        if self._fresh:
+            with self.path.open("rb") as file:
+                os.fsync(file.fileno())
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with translated(self.path):
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+
+    def _insert(self, items: Sequence[Item]) -> bool:
+        """Insert all items or none: false when one of them is there already."""
+        self._writer.execute("SAVEPOINT batch")
+        before = self._writer.total_changes
+        self._writer.executemany(self._sql(_INSERT), map(item_cells, items))
+        if self._writer.total_changes - before >= len(items):
+            self._writer.execute("RELEASE batch")
+            return True
+        self._writer.execute("ROLLBACK TO batch")
+        self._writer.execute("RELEASE batch")
+        return False
+
+    def _absent(self, items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
+        """Split items into those that are not there and those that are."""
+        absent: list[Item] = []
+        there: list[Item] = []
+        for item in items:
+            place = {"prefix": encode(item.prefix), "key": encode(item.key)}
+            found = self._writer.execute(self._sql(_EXISTS), place).fetchone()
+            (there if found else absent).append(item)
+        return absent, there
+
+    def _update(self, batch: Batch) -> tuple[list[Item], list[Item]]:
+        """Update items; return those that were, and those that had become newer meanwhile."""
+        sql = self._sql(_UPDATE, condition=_OLDER if batch.only_older else "")
+        done: list[Item] = []
+        newer: list[Item] = []
+        for item in batch.changed:
+            cursor = self._writer.execute(sql, item_cells(item))
+            (done if cursor.rowcount else newer).append(item)
+        return done, newer
+
+    def _replace_vectors(self, items: Sequence[Item]) -> None:
+        """Make the items' vectors exactly these: an orphan or a stale one under the same key goes."""
+        if not self.has_vectors:
+            return
+        if not self._fresh:
+            keys = ((encode(item.prefix), encode(item.key)) for item in items)
+            self._writer.executemany(self._sql(_DELETE_VECTORS), keys)
+        rows = (vector_cells(item, vector) for item in items for vector in item.vectors)
+        self._writer.executemany(self._sql(_INSERT_VECTOR), rows)
+
+
+def _create(path: Path, setup: Setup, timeout: float) -> bool:
+    """Make the tables where there are none; true when they were made here."""
+    with translated(path):
+        connection = sqlite3.connect(path, timeout=timeout, isolation_level=None)
+        try:
+            found = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'store'").fetchone()
+            if found[0]:
+                return False
+            tables.create(connection, vectors=setup.dims is not None)
+        finally:
+            connection.close()
+    return True
+
+
+def open_sqlite_writer(
+    target: str,
+    *,
+    schema: str | None,
+    table: str | None,
+    timeout: float,
+    clock: Callable[[], datetime],
+    setup: Setup | None = None,
+) -> SqliteWriter:
+    """Open the file `target` for writing. Raises UsageError for a schema, which SQLite does not have."""
+    if schema is not None:
+        raise UsageError("a SQLite file has no schemas", hint="leave --schema out")
+    return SqliteWriter(Path(target), table=table or "store", timeout=timeout, clock=clock, setup=setup)
