@@ -1,0 +1,1 @@
+"""The tests of memctl, its benchmarks, and the stores they are run on."""
