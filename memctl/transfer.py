@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from time import sleep
 from typing import Literal
 
@@ -20,7 +19,8 @@ import msgspec
 from memctl.compare import PARTS, differences, same_value
 from memctl.errors import MemctlError
 from memctl.mapping import Mapping
-from memctl.model import EVERYTHING, Detail, Instant, Item, Position, encode
+from memctl.model import EVERYTHING, Detail, Instant, Item, Position, encode, shown
+from memctl.namespaces import show
 from memctl.sorting import sort
 from memctl.store import Batch, Target
 
@@ -92,12 +92,16 @@ class Survey:
 
 @dataclass(slots=True)
 class Moved:
-    """What was written; `overtaken` are items that somebody else wrote in the meantime, left alone."""
+    """What was written; `overtaken` are items that somebody else wrote in the meantime, left alone.
+
+    `rejected` counts anew what cannot come in: a target that was only planned may have known less.
+    """
 
     items: int = 0
     vectors: int = 0
     octets: int = 0
     overtaken: int = 0
+    rejected: int = 0
 
 
 Reject = Callable[[Rejected], None]
@@ -144,7 +148,11 @@ def transfer(entries: Iterable[Entry], target: Target, rules: Rules, *, progress
     """Write what the survey found good, in batches, each one a transaction."""
     moved = Moved()
     batch = _Pending(target, rules, moved)
-    for decision in _decisions(entries, target, rules, lambda _rejected: None):
+
+    def count(_rejected: Rejected) -> None:
+        moved.rejected += 1
+
+    for decision in _decisions(entries, target, rules, count):
         progress(1)
         batch.add(decision)
     batch.flush()
@@ -334,7 +342,8 @@ def refuse_unless_clean(found: Survey, *, skip_rejected: bool) -> None:
     """Raise when the survey found what the rules do not allow; nothing has been written then."""
     if found.rejected and not skip_rejected:
         reasons = "; ".join(
-            f"{count:,} × {part}: {reason}" for (part, reason), count in found.reasons.most_common(5)
+            f"{count:,} × {part}: {reason}{_first(found, part, reason)}"
+            for (part, reason), count in found.reasons.most_common(5)
         )
         raise MemctlError(
             f"{found.rejected:,} of the items cannot be brought in, so nothing was written: {reasons}",
@@ -342,9 +351,20 @@ def refuse_unless_clean(found: Survey, *, skip_rejected: bool) -> None:
             code="rejected",
         )
     if found.conflict_count:
-        names = ", ".join(f"{place.prefix} {place.key}" for place in islice(found.conflicts, 3))
+        names = ", ".join(f"{show(shown(place.prefix))} {shown(place.key)}" for place in found.conflicts[:3])
         raise MemctlError(
-            f"{found.conflict_count:,} items are there already and differ, so nothing was written: {names}",
+            f"{found.conflict_count:,} of the items are there already and differ, so nothing was written: {names}",
             hint="--on-conflict skip, newer or overwrite decides",
             code="conflict",
         )
+
+
+def _first(found: Survey, part: str, reason: str) -> str:
+    """Where a reason was met first, as far as the samples tell."""
+    for sample in found.samples:
+        if (sample.part or "line", sample.reason) == (part, reason):
+            if sample.line is not None:
+                return f" (line {sample.line:,})"
+            if sample.item is not None:
+                return f" ({show(shown(sample.item.prefix))} {shown(sample.item.key)})"
+    return ""

@@ -273,13 +273,6 @@ class TestPostgres:
         read_everything(memctl, postgres_sample.url)
         assert versions(postgres_sample) == before
 
-    def test_no_transaction_number_is_used(self, memctl: Memctl, postgres_sample: Database) -> None:
-        """A read-only transaction gets none: a standby has none to give."""
-        number = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
-        before = postgres_sample.execute(number)
-        read_everything(memctl, postgres_sample.url)
-        assert postgres_sample.execute(number) == before
-
     def test_beside_an_agent(self, memctl: Memctl, postgres_sample: Database) -> None:
         postgres_sample.execute(
             "INSERT INTO store (prefix, key, value) SELECT 'users.' || n % 50, 'k' || n,"

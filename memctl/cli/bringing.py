@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from memctl.transfer import Entry, Moved, Reject, Rules, Survey
 
 
+ANY_DIMS = 0
+"""Vectors of whatever width, which SQLite keeps side by side."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """The options that both commands take, as given."""
@@ -76,17 +80,24 @@ def setup_of(
 
 
 def open_target(context: Context, address: Address, setup: Setup | None) -> Target:
-    """Open where items go. In a dry run nothing is made: a target that `setup` would make counts as empty."""
-    if not context.is_dry_run or setup is None:
-        return context.open_to_write(address, setup)
+    """Open where items go. What `setup` is yet to make counts as empty: it is made when all is found good."""
+    if setup is not None and setup.dims == ANY_DIMS and address.scheme != "sqlite":
+        raise UsageError(
+            "the vectors are not all of one width, and a column is",
+            hint="--dims N says which; --drop-vectors leaves the others out",
+        )
     try:
-        return context.open_to_write(address)
+        target = context.open_to_write(address)
     except NoStore as error:
-        if error.code not in ("missing", "empty", "no-tables"):
+        if setup is None or error.code not in ("missing", "empty", "no-tables"):
             raise
         from memctl.stores.planned import Planned
 
         return Planned(address, setup, context.environment.clock)
+    if setup is None or context.is_dry_run:
+        return target
+    target.close()  # there already, but an index that was to follow the rows may still be missing
+    return context.open_to_write(address, setup)
 
 
 def bring_in(
@@ -95,12 +106,19 @@ def bring_in(
     target: Target,
     options: Options,
     *,
+    make: Callable[[], Target],
     is_ordered: bool,
     expected: int | None,
     what: str,
 ) -> None:
-    """Survey the source, refuse or ask, write, and report; `entries` begins the source anew each time."""
+    """Survey the source, refuse or ask, write, and report.
+
+    `entries` begins the source anew each time; `make` opens the target with its tables made, where it has
+    none yet.
+    """
     from memctl.cli.progress import progress
+    from memctl.render.units import counted
+    from memctl.stores.planned import Planned
     from memctl.transfer import Moved, refuse_unless_clean, survey, transfer
 
     rules = options.rules(is_ordered=is_ordered)
@@ -109,23 +127,29 @@ def bring_in(
         found = survey(entries(), target, rules, reject=reject, progress=advance)
     refuse_unless_clean(found, skip_rejected=options.on_error == "skip")
     if found.changed and options.on_conflict in ("overwrite", "newer"):
-        context.confirm(f"{found.changed:,} items that differ will be overwritten in {target.address}.")
-    moved = Moved(found.to_write, found.vectors, found.octets)
+        items = counted(found.changed, "item")
+        context.confirm(f"{items} that differ will be overwritten in {target.address}.")
+    moved = Moved(found.to_write, found.vectors, found.octets, rejected=found.rejected)
     if not context.is_dry_run:
+        if isinstance(target, Planned):
+            target = make()
         with progress(context, what, expected) as advance:
             moved = transfer(entries(), target, rules, progress=advance)
     _report(context, found, moved, monotonic() - started, what)
 
 
 def _report(context: Context, found: Survey, moved: Moved, seconds: float, what: str) -> None:
+    from memctl.model import shown
+    from memctl.namespaces import show
     from memctl.render import Report
+    from memctl.render.units import counted
 
     data = {
         "items": moved.items,
         "vectors": moved.vectors,
         "bytes": moved.octets,
         "skipped": found.skipped + moved.overtaken,
-        "rejected": found.rejected,
+        "rejected": moved.rejected,
         "unchanged": found.unchanged,
         "overwritten": found.changed,
         "vectors_left_out": found.vectors_left_out,
@@ -138,21 +162,24 @@ def _report(context: Context, found: Survey, moved: Moved, seconds: float, what:
             (found.unchanged, "there already and equal"),
             (found.skipped, "skipped"),
             (moved.overtaken, "left to somebody else who wrote them meanwhile"),
-            (found.rejected, "rejected"),
+            (moved.rejected, "rejected"),
             (found.vectors_left_out, "vectors left out"),
         )
         if count
     ]
     verb = f"would be {what}" if context.is_dry_run else what
-    headline = f"{moved.items:,} items and {moved.vectors:,} vectors {verb} in {seconds:.1f} s"
+    headline = (
+        f"{counted(moved.items, 'item')} and {counted(moved.vectors, 'vector')} {verb} in {seconds:.1f} s"
+    )
     context.emit_report(Report(data, (), "; ".join([headline, *left])))
     for rejected in found.samples:
         where = f"line {rejected.line}: " if rejected.line is not None else ""
-        name = f"{rejected.item.prefix} {rejected.item.key}: " if rejected.item else ""
+        item = rejected.item
+        name = f"{show(shown(item.prefix))} {shown(item.key)!r}: " if item else ""
         context.warn(f"{where}{name}{rejected.part + ': ' if rejected.part else ''}{rejected.reason}")
-    if found.rejected:
-        more = found.rejected - len(found.samples)
-        context.warn(f"… and {more:,} more" if more else f"{found.rejected:,} rejected", outcome=3)
+    if moved.rejected:
+        more = moved.rejected - len(found.samples)
+        context.warn(f"… and {more:,} more" if more else f"{moved.rejected:,} rejected", outcome=3)
     if found.vectors_left_out or moved.overtaken:
         context.outcomes.add(3)
 

@@ -137,8 +137,10 @@ class Context:
     def warn_of_problems(self, damaged: int, parts: Iterable[str]) -> None:
         """Say how many items could not be decoded in full, if any, which makes the exit code 3."""
         if damaged:
-            items = "1 item" if damaged == 1 else f"{damaged:,} items"
-            self.warn(f"{items} could not be decoded in full: {', '.join(sorted(parts))}", outcome=3)
+            from memctl.render.units import counted
+
+            found = counted(damaged, "item")
+            self.warn(f"{found} could not be decoded in full: {', '.join(sorted(parts))}", outcome=3)
 
     def read_names(self, source: str) -> Iterator[tuple[str, str]]:
         """Yield the (namespace, key) pairs of a file, or of standard input for `-`, as `-o name` writes them."""

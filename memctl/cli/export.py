@@ -134,10 +134,11 @@ class _Job:
     def archive(self, stream: BinaryIO, count: Count | None, advance: Advance) -> _Done:
         """Write an archive."""
         from memctl.archive import write
+        from memctl.render.units import counted
 
         totals = write(stream, self._header(count), self._items(), progress=advance)
         if totals.raw:
-            items = "1 item" if totals.raw == 1 else f"{totals.raw:,} items"
+            items = counted(totals.raw, "item")
             self.context.warn(
                 f"{items} could not be decoded in full, and went out as they are stored", outcome=3
             )
@@ -240,19 +241,21 @@ def _tell(
 ) -> None:
     """Say in one line what went out, how long it took, and what did not go out."""
     from memctl.render import Report
-    from memctl.render.units import octets
+    from memctl.render.units import counted, octets
 
     verb = "would be exported" if context.is_dry_run else "exported"
     size = f" ({octets(done.octets)})" if done.octets else ""
-    parts = [f"{done.items:,} items and {done.vectors:,} vectors{size} {verb} in {seconds:.1f} s"]
+    parts = [
+        f"{counted(done.items, 'item')} and {counted(done.vectors, 'vector')}{size} {verb} in {seconds:.1f} s"
+    ]
     if file not in (None, "-"):
         parts[0] += f" to {file}"
     if job.source.lock_seconds:
         parts.append(f"writers waited at most {job.source.lock_seconds * 1000:.0f} ms")
     if job.leaves_out_vectors and count and count.vectors:
-        parts.append(f"{count.vectors:,} vectors left out")
+        parts.append(f"{counted(count.vectors, 'vector')} left out")
     if count and count.orphans:
-        parts.append(f"{count.orphans:,} orphaned vectors left out: their items are gone")
+        parts.append(f"{counted(count.orphans, 'orphaned vector')} left out: the item is gone")
     context.note("; ".join(parts))
     context.say_if_moved(job.source)
     if context.speaks_json and (context.is_dry_run or file not in (None, "-")):

@@ -46,7 +46,7 @@ def import_(
       memctl -s prod import items.jsonl --into archive --dry-run
     """
     from memctl.archive import read
-    from memctl.cli.bringing import Options, bring_in, open_target, setup_of
+    from memctl.cli.bringing import ANY_DIMS, Options, bring_in, open_target, setup_of
     from memctl.cli.selecting import read_selection
     from memctl.cli.sides import open_input
 
@@ -55,15 +55,18 @@ def import_(
     source = open_input(context, file)
     header = read(source).header
     if options.init and dims is None and header is not None and not options.no_vectors:
-        dims, vector_type = header.dims, vector_type or _column_type(header.vector_type)
+        dims = header.dims or (ANY_DIMS if header.vectors else None)
+        vector_type = vector_type or _column_type(header.vector_type)
     setup = setup_of(options.init, dims, vector_type, index, metric)
-    target = open_target(context, context.address(), setup)
+    address = context.address()
+    target = open_target(context, address, setup)
     selection = read_selection(target.now(), text=text, within=within, **given(context, conditions))
     bring_in(
         context,
         lambda: _entries(source, selection, raw=raw),
         target,
         options,
+        make=lambda: context.open_to_write(address, setup),
         is_ordered=header is not None,
         expected=header.items if header else None,
         what="imported",

@@ -57,7 +57,7 @@ def migrate(
       memctl migrate agent.db prod --dry-run
       memctl migrate agent.db prod --init --verify
     """
-    from memctl.cli.bringing import Options, bring_in, open_target, setup_of
+    from memctl.cli.bringing import ANY_DIMS, Options, bring_in, open_target, setup_of
     from memctl.cli.selecting import selection_of
     from memctl.cli.sides import is_archive, refuse_globals
     from memctl.store import Described
@@ -76,7 +76,7 @@ def migrate(
         if options.init and dims is None and not options.no_vectors and isinstance(store, Described):
             found = store.describe().vectors
             if found and found.dims:
-                dims = found.dims[0]
+                dims = found.dims[0] if len(found.dims) == 1 else ANY_DIMS
                 vector_type = vector_type or ("halfvec" if "halfvec" in found.type else None)
         setup = setup_of(options.init, dims, vector_type, index, metric)
         source = store if no_snapshot else stack.enter_context(store.snapshot())
@@ -86,6 +86,7 @@ def migrate(
             lambda: _entries(source, selection),
             target,
             options,
+            make=lambda: context.open_to_write(target_address, setup),
             is_ordered=True,
             expected=None,
             what="migrated",
@@ -94,7 +95,6 @@ def migrate(
         if source.lock_seconds:
             context.note(f"writers to the source waited at most {source.lock_seconds * 1000:.0f} ms")
         if verify and not context.is_dry_run:
-            target.close()
             _verify(context, source, target_address, selection, options.rules(is_ordered=True).mapping)
 
 

@@ -112,7 +112,9 @@ def global_options(
     yes: Annotated[bool, _option("--yes", "-y", help="Do not ask.")] = False,
     quiet: Annotated[bool, _option("--quiet", "-q", help="No notes on standard error.")] = False,
     verbose: Annotated[bool, _option("--verbose", "-v", help="Say more.")] = False,
-    debug: Annotated[bool, _option("--debug", help="Show SQL, without values, and the traceback of an error.")] = False,
+    debug: Annotated[
+        bool, _option("--debug", help="Show SQL, without values, and the traceback of an error.")
+    ] = False,
     no_color: Annotated[bool, _option("--no-color", help="No colour. [MEMCTL_NO_COLOR, NO_COLOR]")] = False,
     version: Annotated[bool, _option("--version", help="Show the version.", answer=_version)] = False,
     help: Annotated[bool, _option("--help", "-h", help="Show this help.", answer=_help)] = False,

@@ -67,7 +67,7 @@ def open_input(context: Context, named: str) -> BinaryIO:
     import tempfile
 
     if named == "-":
-        spooled: BinaryIO = context.until_the_end(tempfile.TemporaryFile(prefix="memctl-"))
+        spooled: BinaryIO = context.until_the_end(tempfile.TemporaryFile(prefix="memctl-"))  # noqa: SIM115
         shutil.copyfileobj(context.environment.stdin, spooled, 1 << 20)
         spooled.seek(0)
         return spooled

@@ -29,9 +29,9 @@ def fit(
 ) -> Fitted:
     """Fit columns that would like `natural` widths into `room`, numbers always whole.
 
-    In this order: minor columns in which nothing stands (`empty`) go, flexible columns give way, the more minor columns go, times become dates, the least minor
-    ones go, and all text gives way, the widest column first. When even that is too little, the line is longer
-    than the terminal.
+    In this order: minor columns in which nothing stands (`empty`) go, flexible columns give way, the more
+    minor columns go, times become dates, the least minor ones go, and all text gives way, the widest column
+    first. When even that is too little, the line is longer than the terminal.
     """
     shown = list(range(len(columns)))
     widths = [

@@ -9,6 +9,11 @@ _PREFIXES = ("kB", "MB", "GB", "TB", "PB")
 _LENGTHS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with what it counts: `1 item`, `2,000 items`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def octets(count: float) -> str:
     """Return a size in decimal units, `1.2 kB`."""
     size = float(count)

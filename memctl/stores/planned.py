@@ -28,7 +28,7 @@ class Planned:
         self.address = address.target if address.scheme == "sqlite" else "the target"
         self._setup = setup
         self._clock = clock
-        vectors = {Capability.VECTORS} if setup.dims else set()
+        vectors = {Capability.VECTORS} if setup.dims is not None else set()
         self.capabilities = frozenset({Capability.EXPIRY} | vectors)
 
     def now(self) -> Instant:
@@ -58,7 +58,7 @@ class Planned:
             from memctl.stores.postgres.holding import unholdable
 
             return unholdable(item, self._setup)
-        if item.vectors and not self._setup.dims:
+        if item.vectors and self._setup.dims is None:
             return (Problem("vectors", "the store has no vector tables"),)
         return ()
 

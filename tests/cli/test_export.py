@@ -21,8 +21,8 @@ import zstandard
 from memctl.archive import PARTS, Line, read
 from memctl.archive import verify as check
 from tests.cli.conftest import ITEMS, NAMES, PREFS, MakeStore
-from tests.contract.backends import DIMS, PostgresBackend, RawItem, SqliteBackend, WalBackend, vector
 from tests.conftest import NewDatabase
+from tests.contract.backends import DIMS, PostgresBackend, RawItem, SqliteBackend, WalBackend, vector
 from tests.invocation import NOW, Memctl, exact
 
 
@@ -352,7 +352,7 @@ class TestLiveStores:
                         store.put(("live",), f"{written:06}", {"n": written})
                         written += 1
                         time.sleep(0.01)
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:
                 errors.append(error)
 
         agent = threading.Thread(target=put)

@@ -264,10 +264,12 @@ def test_the_index_of_a_killed_load_is_built_by_the_next(database: Database) -> 
 
 
 def test_an_index_that_the_agent_built_meanwhile(database: Database) -> None:
-    with opened(database.url, Setup(dims=8)) as writer:
+    setup = Setup(dims=8)
+    with closing(Transactions(database.url, timeout=5)) as transactions:
+        transactions.run(lambda cursor: tables.prepare(cursor, "public", setup))
         with postgres_store(database.url, index=Index()):
             before = state(database)
-        writer.finish()
+        transactions.run(lambda cursor: tables.build_index(cursor, "public", setup))
     assert state(database) == before
 
 
