@@ -62,6 +62,8 @@ class Selection:
             vectors=vectors,
             keep=self._keeps if looks_inside else None,
         )
+        if self.is_unconditional and (self.pattern is None or self.pattern.is_literal):
+            return found  # the scope has decided
         return filter(self._fits, found)
 
     def matches(self, item: Item) -> bool:

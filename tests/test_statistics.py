@@ -21,7 +21,7 @@ from memctl.model import Detail, Instant, Item, Namespace, Position, Problem, Sc
 from memctl.namespaces import parse
 from memctl.statistics import HORIZONS, LARGEST, Statistics, collect
 from memctl.store import Capability
-from memctl.stores.sqlite import SqliteStore
+from memctl.stores.sqlite.store import SqliteStore
 from tests.invocation import NOW
 
 MOMENT = from_datetime(NOW)

@@ -53,10 +53,10 @@ class _Hastening(io.FileIO):
 
     _start = _octets = 0
 
-    def write(self, octets: Buffer) -> int | None:
+    def write(self, octets: Buffer, /) -> int:
         """Write what can be written at once."""
         written = super().write(octets)
-        self._octets += written or 0
+        self._octets += written
         if self._octets >= _HASTENED_OCTETS and hasattr(os, "posix_fadvise"):
             # Linux begins to write out what is dirty, and drops nothing that is.
             os.posix_fadvise(self.fileno(), self._start, self._octets, os.POSIX_FADV_DONTNEED)

@@ -65,19 +65,18 @@ def open_source(stream: BinaryIO) -> tuple[bytes, Read]:
     return start.removeprefix(_BOM), read
 
 
-class Text(NamedTuple):
-    """A line without its line feed; whether it was kept `whole`, and whether it `ended` in a line feed."""
+class Unfinished(NamedTuple):
+    """The beginning of a line that is too long to be kept, or a last line without its line feed."""
 
     octets: bytes
-    whole: bool = True
-    ended: bool = True
+    too_long: bool
 
 
-def lines_of(start: bytes, read: Read) -> Iterator[Text]:
-    """Yield each line.
+def lines_of(start: bytes, read: Read) -> Iterator[bytes | Unfinished]:
+    """Yield each line without its line feed.
 
     Of a line past `LONGEST_OCTETS`, and of one past `DOUBTED_OCTETS` that cannot be an object, only the beginning is
-    kept. The last line need not end in a line feed; the empty rest after one is no line.
+    kept. The empty rest after the last line feed is no line.
     """
     held: list[bytes] = []
     octets = 0
@@ -89,16 +88,16 @@ def lines_of(start: bytes, read: Read) -> Iterator[Text]:
             held.append(first)
             octets += len(first)
         if rest:
-            yield Text(b"".join(held), whole)
+            line = b"".join(held)
+            yield line if whole else Unfinished(line, too_long=True)
             last = rest.pop()
-            for line in rest:
-                yield Text(line)
+            yield from rest
             held, octets, whole = [last], len(last), True
         if whole and octets > DOUBTED_OCTETS and (octets > LONGEST_OCTETS or not _is_object(held)):
             held, whole = [b"".join(held)[:KEPT_OCTETS]], False
         chunk = read()
     if line := b"".join(held):
-        yield Text(line, whole, ended=False)
+        yield Unfinished(line, too_long=not whole)
 
 
 def _is_object(pieces: list[bytes]) -> bool:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from memctl.archive.format import Damage, Header, Line, Totals
-from memctl.archive.reader import Block, Kind, Reader
+from memctl.archive.proof import Block
+from memctl.archive.reader import Kind, Reader
 from memctl.archive.writer import Progress
 from memctl.model import Item, Position
 

@@ -132,10 +132,20 @@ def bring_in(
     moved = Moved(found.to_write, found.vectors, found.octets, rejected=found.rejected)
     if not context.is_dry_run:
         if isinstance(target, Planned):
-            target = make()
+            is_sure, target = target.is_sure, make()
+            if not is_sure and options.on_error != "skip":
+                _ask_server(entries(), target, rules)
         with progress(context, what, expected) as advance:
             moved = transfer(entries(), target, rules, progress=advance)
     _report(context, found, moved, monotonic() - started, what)
+
+
+def _ask_server(entries: Iterable[Entry], target: Target, rules: Rules) -> None:
+    """Survey once more, now that there are tables to try things on. Raises what was not known without them."""
+    from memctl.transfer import refuse_unless_clean, survey
+
+    found = survey(entries, target, rules, reject=lambda _rejected: None, progress=lambda _count: None)
+    refuse_unless_clean(found, skip_rejected=False)
 
 
 def _report(context: Context, found: Survey, moved: Moved, seconds: float, what: str) -> None:

@@ -258,6 +258,8 @@ class Context:
         self._trace()
         if address.target in self._from_the_folder:
             self.say(f"writing to the store that {self.environment.folder / 'memctl.toml'} names")
+        if self.is_dry_run and address.scheme == "sqlite":
+            self.open_at(address)  # refuses a file that opening it to write would recover
         store = open_writer(address, timeout=self.timeout, clock=self.environment.clock, setup=setup)
         self._open.callback(store.close)
         return store

@@ -23,7 +23,7 @@ def open_store(
     """
     match address.scheme:
         case "sqlite":
-            from memctl.stores.sqlite import open_sqlite
+            from memctl.stores.sqlite.store import open_sqlite
 
             return open_sqlite(
                 address.target,

@@ -13,6 +13,22 @@ from memctl.store import Batch, Capability, Setup, Store
 
 if TYPE_CHECKING:
     from memctl.addresses import Address
+    from memctl.stores.postgres.holding import Judge
+
+
+class _Doubts:
+    """Stands where a server would be asked: takes everything for held, and remembers that it was asked."""
+
+    def __init__(self) -> None:
+        self.met = False
+
+    def value(self, value: bytes) -> str | None:  # noqa: ARG002
+        self.met = True
+        return None
+
+    def fits(self, prefix: str, key: str, fields: Sequence[str]) -> bool:  # noqa: ARG002
+        self.met = True
+        return True
 
 
 class Planned:
@@ -28,8 +44,15 @@ class Planned:
         self.address = address.target if address.scheme == "sqlite" else "the target"
         self._setup = setup
         self._clock = clock
+        self._judge: Judge | None = None
+        self._doubts = _Doubts()
         vectors = {Capability.VECTORS} if setup.dims is not None else set()
         self.capabilities = frozenset({Capability.EXPIRY} | vectors)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether no item came near a limit that only the server knows."""
+        return not self._doubts.met
 
     def now(self) -> Instant:
         """Return the time of the clock."""
@@ -55,9 +78,11 @@ class Planned:
     def unholdable(self, item: Item) -> tuple[Problem, ...]:
         """Return what the tables could not hold."""
         if self.kind == "postgres":
-            from memctl.stores.postgres.holding import unholdable
+            from memctl.stores.postgres.holding import Holding, Judge
 
-            return unholdable(item, self._setup)
+            if self._judge is None:
+                self._judge = Judge(Holding.of_setup(self._setup), self._doubts)
+            return self._judge.faults(item)
         if item.vectors and self._setup.dims is None:
             return (Problem("vectors", "the store has no vector tables"),)
         return ()

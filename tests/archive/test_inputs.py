@@ -191,6 +191,14 @@ def test_zstd_without_a_library_names_the_extra(monkeypatch):
     assert "langgraph-memctl[zstd]" in (caught.value.hint or "")
 
 
+def test_what_was_proved_is_read_without_being_checked_again():
+    octets = archive(many(2_005))
+    once_more = read(io.BytesIO(octets), proved=True)
+    assert list(once_more) == lines(octets)
+    assert once_more.totals.items == 2_005
+    assert len(list(read(io.BytesIO(octets[:100_000]), proved=True))) > 400
+
+
 def test_bare_lines_come_in_order():
     keys = ["b", "a", "c", "é", "Z"]
     octets = b"".join(

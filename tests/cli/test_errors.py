@@ -409,7 +409,7 @@ class TestCodes:
     def test_a_fault_of_memctls_own(
         self, memctl: Memctl, store: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from memctl.stores.sqlite import SqliteStore
+        from memctl.stores.sqlite.store import SqliteStore
 
         def fail(*_: object, **__: object) -> None:
             raise ZeroDivisionError("by zero")
@@ -422,7 +422,7 @@ class TestCodes:
         assert "Traceback" in memctl("-s", store, "--debug", "ls").err
 
     def test_an_interruption(self, memctl: Memctl, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from memctl.stores.sqlite import SqliteStore
+        from memctl.stores.sqlite.store import SqliteStore
 
         def stop(*_: object, **__: object) -> None:
             raise KeyboardInterrupt

@@ -27,7 +27,7 @@ from memctl.addresses import parse
 from memctl.instants import from_datetime
 from memctl.model import Instant, Position
 from memctl.store import Capability, Store
-from memctl.stores import sqlite
+from memctl.stores.sqlite import store as sqlite
 from tests.databases import Database
 from tests.invocation import NOW
 from tests.writers import Index, embedder, postgres_store, sqlite_store

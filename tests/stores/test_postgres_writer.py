@@ -11,15 +11,17 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 import msgspec
+import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memctl.errors import Busy, MemctlError, Refused
-from memctl.model import EVERYTHING, Detail, Item, Position, Problem, Vector
+from memctl.model import EVERYTHING, Detail, Item, Position, Problem, Scope, Vector
 from memctl.store import Batch, Capability, Setup, Target
 from memctl.stores.postgres import open_postgres, transactions, writer
 from memctl.stores.postgres.writer import PostgresWriter, open_postgres_writer
+from memctl.values import decode_exact
 from tests.databases import Database
 from tests.servers import PASSWORD
 from tests.writers import SAMPLE, Index, embedder, postgres_store
@@ -27,14 +29,16 @@ from tests.writers import SAMPLE, Index, embedder, postgres_store
 NewDatabase = Callable[..., Database]
 EARLY, LATE = "2026-11-01T00:00:00.000001Z", "2026-11-30T07:45:05.240729Z"
 SETUP = Setup(dims=2, index="flat")
-ROWS = (
-    "SELECT prefix, key, value::text, created_at::text, updated_at::text, expires_at::text, ttl_minutes "
-    'FROM store ORDER BY prefix COLLATE "C", key COLLATE "C"'
-)
-VECTOR_ROWS = (
-    "SELECT prefix, key, field_name, embedding::text, created_at::text, updated_at::text "
-    "FROM store_vectors ORDER BY prefix, key, field_name"
-)
+ROWS = """
+SELECT prefix, key, value::text, (created_at AT TIME ZONE 'UTC')::text, (updated_at AT TIME ZONE 'UTC')::text,
+       (expires_at AT TIME ZONE 'UTC')::text, ttl_minutes
+FROM store ORDER BY prefix COLLATE "C", key COLLATE "C"
+"""
+VECTOR_ROWS = """
+SELECT prefix, key, field_name, embedding::text,
+       (created_at AT TIME ZONE 'UTC')::text, (updated_at AT TIME ZONE 'UTC')::text
+FROM store_vectors ORDER BY prefix COLLATE "C", key COLLATE "C", field_name COLLATE "C"
+"""
 
 
 def item(key: str = "k", value: str = "{}", *, prefix: str = "a", **rest: Any) -> Item:
@@ -188,8 +192,8 @@ def test_any_item_comes_back(
     assert store.write(Batch(changed=items) if is_change else Batch(items)) == ()
     expected = sorted(items, key=lambda item: place(item).order)
     found = held(database.url)
-    assert [json.loads(item.value or b"") for item in found] == [
-        json.loads(item.value or b"", parse_float=lambda text: float(text) + 0.0) for item in expected
+    assert [decode_exact(item.value or b"") for item in found] == [
+        decode_exact(item.value or b"") for item in expected
     ]
     without_value = [msgspec.structs.replace(item, value=None, size=0) for item in found]
     assert without_value == [msgspec.structs.replace(item, value=None, size=0) for item in expected]
@@ -209,14 +213,14 @@ def test_embeddings_keep_their_bits(database: Database, kind: str) -> None:
 
 def test_vectors_without_times_get_their_items(store: PostgresWriter, database: Database) -> None:
     timeless = msgspec.structs.replace(vector(), created_at=None, updated_at=None)
-    null = msgspec.structs.replace(
+    infinite = msgspec.structs.replace(
         vector("odd"), created_at=None, updated_at=None,
-        problems=(Problem("created_at", "null"), Problem("updated_at", "infinity", "infinity")),
+        problems=(Problem("updated_at", "infinity", "infinity"),),
     )  # fmt: skip
-    store.write(Batch([item(vectors=(timeless, null))]))
+    store.write(Batch([item(vectors=(timeless, infinite))]))
     (found,) = held(database.url)
     assert (found.vectors[0].created_at, found.vectors[0].updated_at) == (EARLY, LATE)
-    assert found.vectors[1].problems == null.problems
+    assert found.vectors[1] == msgspec.structs.replace(infinite, created_at=EARLY)
 
 
 # Changing what is there
@@ -460,23 +464,26 @@ def test_who_may_not_write(postgres_sample: Database) -> None:
     assert "2" not in keys(postgres_sample)
 
 
-@pytest.mark.parametrize("mode", ["fresh", "shared"])
-def test_through_a_pooler(database: Database, mode: Any) -> None:
-    with opened(database.url, SETUP):
-        pass
-    url = database.pooled(mode=mode)
+def test_through_a_pooler(database: Database) -> None:
     items = [item(str(n), vectors=(vector(),)) for n in range(50)]
-    if mode == "shared":  # one connection for all: the snapshot must not hold it
-        with closing(transactions.Transactions(url, timeout=5)) as connection:
-            assert connection.run(lambda cursor: cursor.execute("SELECT 1")) == [(1,)]
-            seen = database.execute("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in%'")
-            assert seen == [(0,)]
-        return
-    with opened(url, Setup(dims=2)) as store:
+    with opened(database.pooled(mode="fresh"), Setup(dims=2)) as store:
         assert store.write(Batch(items[:30])) == ()
         assert store.write(Batch(items[25:], items[:25])) == tuple(map(place, items[25:30]))
         store.finish()
     assert held(database.url) == sorted(items, key=lambda each: each.key)
+
+
+def test_the_session_is_left_as_it_was(database: Database) -> None:
+    """All clients of this pooler share one session, which nobody may hold or change."""
+    url = database.pooled(mode="shared")
+    settings = "SELECT name, setting FROM pg_settings ORDER BY name"
+    with psycopg.connect(url, autocommit=True, prepare_threshold=None) as agent:
+        before = agent.execute(settings).fetchall()
+        with closing(transactions.Transactions(url, timeout=1)) as writing:
+            assert ("lock_timeout", "1000") in writing.run(lambda cursor: cursor.execute(settings))
+            after = agent.execute(settings).fetchall()
+    unlike = {"application_name", "client_encoding"}  # which pgbouncer keeps for each client
+    assert [row for row in after if row[0] not in unlike] == [row for row in before if row[0] not in unlike]
 
 
 def test_hostile_names(database: Database) -> None:
@@ -487,6 +494,8 @@ def test_hostile_names(database: Database) -> None:
         store.finish()
     with closing(open_postgres(database.url, schema=schema, table=None, timeout=5)) as reader:
         assert [each.key for each in reader.scan(EVERYTHING)] == ["%s {}", "k"]
+        assert [each.key for each in reader.get("a", ["k"])] == ["k"]
+        assert [each.items for each in reader.namespaces(Scope("a"))] == [2]
 
 
 def test_an_agents_search_sees_what_was_loaded(database: Database) -> None:

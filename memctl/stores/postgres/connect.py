@@ -130,6 +130,21 @@ def carry_any_text(connection: psycopg.Connection[Row]) -> None:
         connection.adapters.register_loader(name, _AnyTextBinaryLoader)
 
 
+def with_names(query: Query, parameters: Parameters) -> Query:
+    """Return a query as psycopg takes it: where there are parameters, a `%` in a name is doubled."""
+    if not parameters or not isinstance(query, sql.Composed):
+        return query
+    return sql.Composed([_doubled(part) for part in query])
+
+
+def _doubled(part: sql.Composable) -> sql.Composable:
+    if isinstance(part, sql.Composed):
+        return sql.Composed([_doubled(inner) for inner in part])
+    if not isinstance(part, sql.Identifier) or "%" not in (name := part.as_string()):
+        return part
+    return sql.SQL(name.replace("%", "%%"))
+
+
 class Session:
     """One connection with its one transaction. The first use begins it, `close` ends it.
 
@@ -187,13 +202,13 @@ class Session:
         """Return all rows of a small result."""
         self._settle()
         with failures.translated(self.address):
-            return self._connection.execute(self._compose(query), parameters or None).fetchall()
+            return self._connection.execute(self._compose(query, parameters), parameters or None).fetchall()
 
     def fetch_raw(self, query: Query, parameters: Parameters = ()) -> list[Any]:
         """Return all rows of a small result, in the types of `stream`."""
         self._settle()
         with failures.translated(self.address), self._raw_cursor() as cursor:
-            return cursor.execute(self._compose(query), parameters or None).fetchall()
+            return cursor.execute(self._compose(query, parameters), parameters or None).fetchall()
 
     def stream(self, query: Query, parameters: Parameters = ()) -> Iterator[Any]:
         """Yield the rows of one statement as they come; unlike `batches` it can be run in parallel.
@@ -204,7 +219,7 @@ class Session:
         with failures.translated(self.address):
             cursor = self._raw_cursor()
             size = _CHUNK if psycopg.capabilities.has_stream_chunked() else 1
-            rows = cursor.stream(self._compose(query), parameters or None, size=size)
+            rows = cursor.stream(self._compose(query, parameters), parameters or None, size=size)
             stream = self._running = Stream(rows, self.address)
         try:
             yield from stream
@@ -222,7 +237,8 @@ class Session:
         fetch = sql.SQL(FETCH).format(name=name, size=size)
         with failures.translated(self.address):
             cursor = self._raw_cursor()
-            cursor.execute(self._compose(sql.SQL(DECLARE).format(name=name) + query), parameters or None)
+            declare = sql.SQL(DECLARE).format(name=name) + query
+            cursor.execute(self._compose(declare, parameters), parameters or None)
         while True:
             self._settle()
             with failures.translated(self.address):
@@ -278,8 +294,8 @@ class Session:
             self._codec = self._connection.info.encoding  # Python's name for it
             self._connection.execute(CLIENT_ENCODING, ["UTF8"])
 
-    def _compose(self, query: Query | str) -> Query:
-        composed = sql.SQL(query) if isinstance(query, str) else query
+    def _compose(self, query: Query | str, parameters: Parameters = ()) -> Query:
+        composed = sql.SQL(query) if isinstance(query, str) else with_names(query, parameters)
         if _LOG.isEnabledFor(logging.DEBUG):
             _LOG.debug("%s", composed.as_string(self._connection))
         return composed

@@ -61,6 +61,12 @@ LEFT JOIN (SELECT item.prefix AS owner, count(*) AS vectors
            GROUP BY item.prefix) AS vector ON vector.owner = item.prefix
 """
 
+COUNT = "SELECT (SELECT count(*) FROM {items} WHERE {condition}), {vectors}"
+COUNTED_VECTORS = """(counted).found, (counted).owned FROM (
+SELECT count(*) AS found, count(item.key) AS owned
+FROM (SELECT prefix, key FROM {vectors} WHERE {condition}) AS vector
+LEFT JOIN {items} AS item ON item.prefix = vector.prefix AND item.key = vector.key) AS counted"""
+
 WHOLE = "TRUE"
 EXACTLY = "prefix = %(prefix)s"
 SUBTREE = """prefix ~>=~ %(prefix)s AND prefix ~<~ (%(prefix)s || '/')
@@ -165,6 +171,15 @@ class Queries:
             order=sql.SQL(self._order.prefix),
         )
         return Query(statement, bound)
+
+    def count(self, scope: Scope) -> Query:
+        """How many items, vectors, and vectors that have an item."""
+        condition, bound = _part(scope, None, self._order)
+        parts = {"items": _name(self.layout.items), "condition": sql.SQL(condition)}
+        counted: sql.Composable = sql.SQL("0::int8, 0::int8")
+        if self.layout.vectors is not None:
+            counted = sql.SQL(COUNTED_VECTORS).format(vectors=_name(self.layout.vectors), **parts)
+        return Query(sql.SQL(COUNT).format(vectors=counted, **parts), bound)
 
     def _items(self, form: str, condition: str) -> sql.Composed:
         items = self.layout.items

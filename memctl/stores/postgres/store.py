@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import chain, dropwhile, islice
 
 from memctl.model import EVERYTHING, Detail, Instant, Item, Namespace, Position, Scope, Vector, decode, encode
-from memctl.store import Capability, Description, Store
+from memctl.store import Capability, Count, Description, Store
 from memctl.stores.postgres import decode as rows_as
 from memctl.stores.postgres.connect import Session
 from memctl.stores.postgres.decode import ItemRow, VectorRow
@@ -49,6 +49,14 @@ class PostgresStore:
         if self._can_hold(scope.prefix):
             query = self._queries.namespaces(scope)
             yield from map(rows_as.namespace, self._session.stream(query.statement, query.values))
+
+    def count(self, scope: Scope) -> Count:
+        """Count items, vectors and orphans."""
+        if not self._can_hold(scope.prefix):
+            return Count(0, 0, 0)
+        query = self._queries.count(scope)
+        [(items, vectors, owned)] = self._session.fetch_raw(query.statement, query.values)
+        return Count(items, owned, vectors - owned)
 
     def scan(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ from psycopg import sql
 
 from memctl.errors import Refused
 from memctl.stores.postgres import failures
-from memctl.stores.postgres.connect import Query, Row, carry_any_text, connect, render
+from memctl.stores.postgres.connect import Query, Row, carry_any_text, connect, render, with_names
 
 _LOG = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
@@ -49,7 +49,7 @@ class Cursor:
 
     def execute(self, query: Query | str, *values: object) -> list[Row]:
         """Run one statement; return its rows, if it gives any."""
-        cursor = self._connection.execute(self._composed(query), values or None)
+        cursor = self._connection.execute(self._composed(query, values), values or None)
         return cursor.fetchall() if cursor.description else []
 
     def execute_raw(self, query: Query, *values: object) -> list[Row]:
@@ -57,7 +57,7 @@ class Cursor:
         with self._connection.cursor(binary=True) as cursor:
             for name in ("text", "timestamptz"):
                 cursor.adapters.register_loader(name, psycopg.types.string.ByteaBinaryLoader)
-            return cursor.execute(self._composed(query), values).fetchall()
+            return cursor.execute(self._composed(query, values), values).fetchall()
 
     def copy(self, query: Query) -> psycopg.Copy:
         """Begin a COPY … FROM STDIN: a context, into which blocks of bytes are written."""
@@ -67,8 +67,8 @@ class Cursor:
         """Begin a part that an error inside undoes, and no more than that."""
         return self._connection.transaction()  # type: ignore[return-value]
 
-    def _composed(self, query: Query | str) -> Query:
-        composed = sql.SQL(query) if isinstance(query, str) else query
+    def _composed(self, query: Query | str, values: Sequence[object] = ()) -> Query:
+        composed = sql.SQL(query) if isinstance(query, str) else with_names(query, values)
         if _LOG.isEnabledFor(logging.DEBUG):
             _LOG.debug("%s", composed.as_string(self._connection))
         return composed

@@ -15,7 +15,7 @@ from memctl.stores.sqlite.connect import is_wal
 from memctl.stores.sqlite.schema import MIGRATIONS, VECTOR_MIGRATIONS
 
 if TYPE_CHECKING:
-    from memctl.stores.sqlite import SqliteStore
+    from memctl.stores.sqlite.store import SqliteStore
 
 COUNTED_BELOW = 64 * 1024 * 1024
 """Octets of a file up to which its rows are counted, which reads one index of each table."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from memctl.errors import UsageError
+from memctl.errors import Busy, UsageError
 from memctl.model import Item, Position, Problem, encode
 from memctl.store import Batch, Capability, Setup
-from memctl.stores.sqlite import SqliteStore
 from memctl.stores.sqlite import schema as tables
 from memctl.stores.sqlite.connect import connect_to_write, translated
 from memctl.stores.sqlite.encode import item_cells, vector_cells
+from memctl.stores.sqlite.store import SqliteStore
 
 _KEY = "prefix = CAST(:prefix AS TEXT) AND key = CAST(:key AS TEXT)"
 _INSERT = """INSERT INTO "{table}" (prefix, key, value, created_at, updated_at{expiry_columns})
@@ -49,7 +49,13 @@ class SqliteWriter(SqliteStore):
     ) -> None:
         self._fresh = setup is not None and _create(path, setup, timeout)
         self.batch_rows, self.pause = (10_000, 0.0) if self._fresh else (500, 0.02)
-        super().__init__(path, table=table, timeout=timeout, clock=clock)
+        try:
+            super().__init__(path, table=table, timeout=timeout, clock=clock)
+        except Busy as error:
+            if error.code != "needs-recovery":
+                raise
+            _recover(path, timeout)
+            super().__init__(path, table=table, timeout=timeout, clock=clock)
         self._writer = connect_to_write(path, timeout=timeout)
         if self._fresh:
             # Safe against a kill, which leaves what was written with the kernel; `finish` syncs.
@@ -164,6 +170,12 @@ def _create(path: Path, setup: Setup, timeout: float) -> bool:
         finally:
             connection.close()
     return True
+
+
+def _recover(path: Path, timeout: float) -> None:
+    """Roll back what a writer that was killed had begun, as SQLite does for the next one to write."""
+    with translated(path), closing(connect_to_write(path, timeout=timeout)) as connection:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
 
 def open_sqlite_writer(
