@@ -27,8 +27,8 @@ from tests.databases import Database
 from tests.invocation import Memctl
 from tests.writers import Index, postgres_store, sqlite_store
 
-COUNT = 1_200
-FILLING = "x" * 10_000
+COUNT = 1_400
+FILLING = "x" * 7_500
 """In all more than one batch of either backend's, and more than SQLite keeps in its page cache."""
 _PATIENCE = 60.0
 
@@ -87,13 +87,15 @@ def started(memctl: Memctl, *arguments: str | Path, **options: Any) -> Iterator[
             process.kill()
 
 
-def until(is_so: Callable[[], Any], process: subprocess.Popen[bytes] | None = None) -> None:
+def until(
+    is_so: Callable[[], Any], process: subprocess.Popen[bytes] | None = None, every: float = 0.03
+) -> None:
     """Wait for something that is about to happen, before the process ends."""
     deadline = time.monotonic() + _PATIENCE
     while not is_so():
         assert process is None or process.poll() is None, process.communicate()
         assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.005)
+        time.sleep(every)
 
 
 def ended(process: subprocess.Popen[bytes]) -> tuple[int, str]:
@@ -143,7 +145,7 @@ class TestKilled:
             return target.exists() and journal.exists() and target.stat().st_size >= octets
 
         with started(memctl, "-s", target, "import", archive, "--init") as process:
-            until(lambda: is_under_way() or process.poll() is not None)
+            until(lambda: is_under_way() or process.poll() is not None, every=0.001)
             process.kill()
             process.wait()
         outcome = memctl("-s", target, "import", archive, "--init")
@@ -236,38 +238,14 @@ WAITING = (
 
 def is_waiting(database: Database) -> bool:
     """Whether anybody waits for a lock there."""
-    with _watching(database) as connection:
-        return bool(connection.execute(WAITING).fetchall())
-
-
-_WATCHES: dict[str, psycopg.Connection[tuple[Any, ...]]] = {}
-
-
-@contextlib.contextmanager
-def _watching(database: Database) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    """A connection that is kept while its database is: looking a hundred times a second costs little."""
-    if database.name not in _WATCHES:
-        for connection in _WATCHES.values():
-            connection.close()
-        _WATCHES.clear()
-        _WATCHES[database.name] = database.connect()
-    yield _WATCHES[database.name]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def unwatched() -> Iterator[None]:
-    """Close the last such connection."""
-    yield
-    for connection in _WATCHES.values():
-        connection.close()
-    _WATCHES.clear()
+    return bool(database.execute(WAITING))
 
 
 @contextlib.contextmanager
 def obstructed(database: Database) -> Iterator[None]:
     """Let somebody be about to write an item of the second batch, which keeps that batch waiting."""
     with database.connect() as other, other.transaction(force_rollback=True):
-        other.execute("INSERT INTO store (prefix, key, value) VALUES ('users.0010', '001000', '{}')")
+        other.execute("INSERT INTO store (prefix, key, value) VALUES ('users.0013', '001300', '{}')")
         yield
 
 
@@ -342,7 +320,7 @@ class TestInterrupted:
     def test_sqlite(self, memctl: Memctl, source: Path, archive: Path, tmp_path: Path) -> None:
         target = tmp_path / "target.db"
         with started(memctl, "-s", target, "import", archive, "--init") as process:
-            until(target.exists)
+            until(target.exists, process, every=0.001)
             process.send_signal(signal.SIGINT)
             code, said = ended(process)
         assert (code, said) == (130, "memctl: interrupted\n")

@@ -156,6 +156,8 @@ def _names_of(row: Row) -> tuple[str, str, tuple[Problem, ...]]:
             raise Fault(f"`namespace`: {error.message}") from None
     elif row.namespace:
         prefix = ".".join(row.namespace)
+        if prefix.count(".") >= len(row.namespace):
+            raise Fault("`namespace`: a label holds a dot, which would make two of it")
     else:
         raise Fault("`namespace` is empty: it has to have one label at least")
     if not (row.key_base64 or row.prefix_base64 or row.key_raw or row.prefix_raw):

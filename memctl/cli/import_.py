@@ -87,6 +87,8 @@ def _entries(source: BinaryIO, selection: Selection, *, raw: bool) -> Iterator[E
     for line in reader:
         if line.item is None:
             yield Rejected(line.fault or "unreadable", None, None, line.number, line.raw)
+        elif line.vectors_only:
+            yield Rejected("vectors without their item", line.item, "vectors", line.number, line.raw)
         elif not selection.is_everything and not selection.matches(line.item):
             continue
         elif is_bare and not raw and (refused := _refused(line)):

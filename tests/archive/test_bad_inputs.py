@@ -27,6 +27,7 @@ GOOD = b'{"namespace":"users.ana","key":"k","value":{"n":1}}'
         (b'{"namespace":5,"key":"k","value":{}}', "`namespace` has to be"),
         (b'{"namespace":[],"key":"k","value":{}}', "`namespace` is empty"),
         (b'{"namespace":"a.*","key":"k","value":{}}', "`namespace`: 'a.*' names many namespaces"),
+        (b'{"namespace":["x.y"],"key":"k","value":{}}', "`namespace`: a label holds a dot"),
         (b'{"key":"k","value":{}}', "`namespace` is missing"),
         (b'{"namespace":"a","value":{}}', "`key` is missing"),
         (b'{"namespace":"a","key":7,"value":{}}', "`key` has to be text: 7"),

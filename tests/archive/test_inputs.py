@@ -46,7 +46,6 @@ def test_a_bare_line_needs_three_members():
         (r'"\\*.x"', "*.x"),
         ('["*","x"]', "*.x"),
         ('"{{user}}"', "{user}"),
-        ('["x.y"]', "x.y"),
     ],
 )
 def test_namespaces(spelled, prefix):

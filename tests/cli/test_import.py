@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import ITEMS, PREFS, MakeStore
+from tests.cli.conftest import ITEMS, NAMES, PREFS, MakeStore
 from tests.contract.backends import DIMS, RawItem, SqliteBackend, vector
 from tests.databases import Database
 from tests.invocation import Memctl
@@ -330,14 +331,31 @@ class TestTarget:
         assert error["code"] == "busy"
         assert rows(target) == []
 
+    def test_a_file_in_need_of_recovery(self, memctl: Memctl, archive: Path, target: Path) -> None:
+        """What a killed writer had begun is rolled back, but not by a dry run."""
+        hot, journal = memctl.folder / "hot.db", memctl.folder / "hot.db-journal"
+        with closing(sqlite3.connect(target, isolation_level=None)) as killed:
+            killed.execute("PRAGMA cache_size = 2")
+            killed.execute("BEGIN")
+            killed.executemany(
+                "INSERT INTO store (prefix, key, value) VALUES ('a', ?, '{}')",
+                ((f"{n:0999}",) for n in range(500)),
+            )
+            shutil.copy(target, hot)
+            shutil.copy(f"{target}-journal", journal)
+            killed.execute("ROLLBACK")
+        before = hot.read_bytes(), journal.read_bytes()
+        error = memctl.refuse("-s", hot, "import", archive, "--dry-run", code=11)
+        assert error["code"] == "needs-recovery"
+        assert (hot.read_bytes(), journal.read_bytes()) == before
+        assert memctl.json("-s", hot, "import", archive)["items"] == len(ITEMS)
+        assert [row[:2] for row in rows(hot)] == NAMES
+
     def test_a_store_that_only_the_folder_names_is_told(
         self, memctl: Memctl, archive: Path, target: Path
     ) -> None:
-        (memctl.folder / "memctl.toml").write_text(f'default = "mine"\n[stores]\nmine = "{target}"\n')
+        (memctl.folder / "memctl.toml").write_text(f'default = "mine"\n[stores.mine]\nurl = "{target}"\n')
         outcome = memctl("import", archive)
-        if outcome.code == 2:
-            (memctl.folder / "memctl.toml").write_text(f'default = "{target}"\n')
-            outcome = memctl("import", archive)
         assert outcome.code == 0, outcome.err
         assert "writing to the store that" in outcome.err
         assert "memctl.toml names" in outcome.err

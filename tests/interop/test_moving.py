@@ -309,5 +309,6 @@ def test_arbitrary_items(memctl: Memctl, template: Path, emptied: Database, item
                 [vector_cells(item, vector) for vector in item.vectors],
             )
     end, archives = the_whole_way(memctl, start, emptied)
-    for side in (*archives, emptied.url, end):
+    sides: list[str | Path] = [*archives, emptied.url, end]
+    for side in sides:
         assert_equal(memctl, start, side)

@@ -50,6 +50,7 @@ TWICE = "two vectors of one field"
 _DIGITS = bytes.maketrans(b"123456789+-Eu\\", b"00000000000ee0")
 """Digits and signs become 0, so that one short search finds exponents of four digits, and NULs (`\\u0000`)."""
 _LONG_EXPONENT = b"0e0000"
+_SUSPECT = re.compile(rb"\\u0000|[0-9][eE][-+]?[0-9]{4,}(?=[\],}\s]|\Z)")
 _LONG_VALUE = 8_000
 """Numbers of fewer digits, with exponents of up to three, are always held: 131,072 digits before the point
 and 16,383 after it."""
@@ -128,8 +129,8 @@ class Judge:
             found += (Problem("key", reason),)
         if (
             value is None
-            or value.translate(_DIGITS).find(_LONG_EXPONENT) >= 0
             or len(value) >= _LONG_VALUE
+            or _is_suspect(value)
             or not self._is_utf8
             or fault_of(value) is not None
         ) and (reason := self._value_fault(value)):
@@ -245,6 +246,17 @@ def _odd_cells(item: Item) -> Iterator[Problem]:
 
 def _is_odd(problem: Problem) -> bool:
     return problem.raw is not None and odd_text(problem.raw) is None
+
+
+def _is_suspect(value: bytes) -> bool:
+    """Tell whether there may be an escaped NUL or a number that is past numeric, for all its few digits."""
+    digits = value.translate(_DIGITS)
+    place = digits.find(_LONG_EXPONENT)
+    while place >= 0:
+        if _SUSPECT.match(value, place):
+            return True
+        place = digits.find(_LONG_EXPONENT, place + 1)
+    return False
 
 
 def _is_extreme(number: re.Match[bytes]) -> bool:

@@ -182,7 +182,10 @@ def vector_of(row: tuple[Any, ...]) -> Vector:
     created_at, created_fault = instant_of(created)
     updated_at, updated_fault = instant_of(updated)
     problems: tuple[Problem, ...] = ()
-    if octets is None or octets % 4:
+    if embedding is not None and not isinstance(embedding, bytes):
+        problems = (Problem("embedding", f"a {type(embedding).__name__}, no vector", embedding),)
+        embedding = octets = None
+    elif octets is None or octets % 4:
         reason = "null" if octets is None else f"{octets} octets are no whole number of float32"
         problems = (Problem("embedding", reason, embedding),)
     if created_fault or updated_fault:

@@ -283,7 +283,7 @@ class SqliteStore:
                     place = next(index for index, item in enumerate(rows) if item[:2] == last)
                     return {key: tuple(found) for key, found in sides.items()}, place + 1
                 sides[owner].append(vector_of(row))
-                held += len(row[3] or b"")
+                held += row[4] if row[3] is not None else 0
                 last = owner
         return {key: tuple(found) for key, found in sides.items()}, len(rows)
 
