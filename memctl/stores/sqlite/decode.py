@@ -177,13 +177,16 @@ def item_of(row: tuple[Any, ...], vectors: tuple[Vector, ...]) -> Item:
 
 
 def vector_of(row: tuple[Any, ...]) -> Vector:
-    """Make a vector of a row `(prefix, key, field_name, embedding, octets, created_at, updated_at)`."""
+    """Make a vector of a row `(prefix, key, field_name, embedding, octets, created_at, updated_at)`.
+
+    `octets` is -1 where the embedding is something else than a BLOB.
+    """
     _, _, name, embedding, octets, created, updated = row
     created_at, created_fault = instant_of(created)
     updated_at, updated_fault = instant_of(updated)
     problems: tuple[Problem, ...] = ()
-    if embedding is not None and not isinstance(embedding, bytes):
-        problems = (Problem("embedding", f"a {type(embedding).__name__}, no vector", embedding),)
+    if octets == -1:
+        problems = (Problem("embedding", "no BLOB", embedding),)
         embedding = octets = None
     elif octets is None or octets % 4:
         reason = "null" if octets is None else f"{octets} octets are no whole number of float32"

@@ -47,8 +47,9 @@ ELSE 0 END"""  # every BLOB sorts behind all text; see decode.item_of
 
 _ITEMS = """SELECT prefix, key, {value}, created_at, updated_at, {expires_at}, {ttl_minutes}, {blobs}
 FROM "{table}" WHERE {where}"""
+_OCTETS = "CASE WHEN typeof(embedding) = 'blob' THEN length(embedding) WHEN embedding IS NOT NULL THEN -1 END"
 _IN_ORDER = " ORDER BY prefix, key"
-_VECTORS = """SELECT prefix, key, field_name, {embedding}, length(embedding), created_at, updated_at
+_VECTORS = """SELECT prefix, key, field_name, {embedding}, {octets}, created_at, updated_at
 FROM "{table}_vectors" AS v WHERE {where}
 AND EXISTS (SELECT 1 FROM "{table}" AS s WHERE s.prefix = v.prefix AND s.key = v.key)
 ORDER BY prefix, key, field_name"""
@@ -127,6 +128,7 @@ class SqliteStore:
         self._names = {
             "table": table.replace('"', '""'),
             "size": _SIZE,
+            "octets": _OCTETS,
             "blobs": _BLOBS.format_map(expiry),
             **expiry,
         }
@@ -283,7 +285,7 @@ class SqliteStore:
                     place = next(index for index, item in enumerate(rows) if item[:2] == last)
                     return {key: tuple(found) for key, found in sides.items()}, place + 1
                 sides[owner].append(vector_of(row))
-                held += row[4] if row[3] is not None else 0
+                held += max(row[4], 0) if row[3] is not None else 0
                 last = owner
         return {key: tuple(found) for key, found in sides.items()}, len(rows)
 
