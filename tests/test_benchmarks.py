@@ -216,13 +216,13 @@ def test_a_comparison_measures_both_sides(tmp_path: Path) -> None:
     def same(one: Path, other: Path) -> str | None:
         return None if one.read_text() == other.read_text() == "80000000\n" else "not the same"
 
-    row = compare(Comparison("name", ours, theirs, 1_000, 1_000, repeat=2, check=same), tmp_path)
+    row = compare(Comparison("name", ours, theirs, 1_000, 100_000, repeat=2, check=same), tmp_path)
     assert prepared == ["theirs", "ours"] * 2
     assert row.seconds is not None
     assert row.baseline is not None
     assert row.peak_mb is not None
     assert row.ratio == row.seconds / row.baseline > 0
-    assert 80 < row.peak_mb < 200
+    assert row.peak_mb > 80  # a child begins with the peak of its parent, which here is a worker of pytest
     assert row.verdict == "ok"
 
 
