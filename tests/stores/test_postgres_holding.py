@@ -17,7 +17,7 @@ from memctl.errors import MemctlError
 from memctl.model import Item, Problem, Vector
 from memctl.store import Batch, Setup
 from memctl.stores.postgres import holding as reasons
-from memctl.stores.postgres.holding import Holding, Judge, unholdable
+from memctl.stores.postgres.holding import Holding, Judge
 from memctl.stores.postgres.writer import PostgresWriter, open_postgres_writer
 from tests.databases import Database, Databases
 
@@ -278,10 +278,14 @@ def test_more_about_vectors(writer: PostgresWriter) -> None:
 
 def test_tables_that_are_yet_to_be_made() -> None:
     good = item(vectors=(Vector("f", 2, FLOATS.pack(0.1, 2), T, T),))
-    assert unholdable(good, Setup(dims=2)) == ()
-    assert found(unholdable(good, Setup())) == [("vectors", reasons.NO_VECTORS)]
-    assert found(unholdable(good, Setup(dims=2, vector_type="halfvec"))) == [("vectors", reasons.ROUNDED)]
-    assert found(unholdable(item(r'{"a":"\u0000"}'), Setup())) == [("value", reasons.NUL)]
+    for setup, reasons_found in (
+        (Setup(dims=2), []),
+        (Setup(), [("vectors", reasons.NO_VECTORS)]),
+        (Setup(dims=2, vector_type="halfvec"), [("vectors", reasons.ROUNDED)]),
+    ):
+        assert found(Judge(Holding.of_setup(setup)).faults(good)) == reasons_found
+    nul = item(r'{"a":"\u0000"}', key=LONG)
+    assert found(Judge(Holding.of_setup(Setup())).faults(nul)) == [("value", reasons.NUL)]
     wide = item(vectors=(Vector("f", 16_001, bytes(4 * 16_001), T, T),))
     assert found(Judge(Holding(vector_type="vector")).faults(wide)) == [("vectors", reasons.NO_DIMS)]
     old = Judge(Holding(expiry=False))

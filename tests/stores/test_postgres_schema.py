@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from memctl.errors import MemctlError, NoStore, Refused, UsageError
+from memctl.model import EVERYTHING
 from memctl.store import Setup
 from memctl.stores.postgres import schema as tables
 from memctl.stores.postgres.transactions import Cursor, Transactions
@@ -271,6 +274,28 @@ def test_an_index_that_the_agent_built_meanwhile(database: Database) -> None:
             before = state(database)
         transactions.run(lambda cursor: tables.build_index(cursor, "public", setup))
     assert state(database) == before
+
+
+def test_an_index_that_the_agent_is_building(database: Database) -> None:
+    def start_agent() -> None:
+        with postgres_store(database.url, index=Index()) as store:
+            store.put(("a",), "agents", {"text": "hello"})
+
+    waiting = (
+        "SELECT pid FROM pg_stat_activity "
+        "WHERE query LIKE '%%CONCURRENTLY%%' AND wait_event_type = 'Lock' AND pid <> %s"
+    )
+    with opened(database.url, Setup(dims=8)) as writer, database.connect() as watch:
+        assert list(writer.scan(EVERYTHING)) == []
+        agent = threading.Thread(target=start_agent)
+        agent.start()
+        while not watch.execute(waiting, [watch.info.backend_pid]).fetchall():
+            time.sleep(0.02)
+        writer.finish()
+        agent.join(10)
+        assert not agent.is_alive()
+        assert database.execute(LEFT) == [(0,), (1,), (2,)]
+        assert database.execute(VALID) == [(True,)]
 
 
 def test_an_invalid_index_is_built_anew(database: Database) -> None:

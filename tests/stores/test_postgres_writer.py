@@ -93,8 +93,9 @@ def test_a_store_is_copied_to_the_bit(postgres_sample: Database, each_database: 
         typed: Target = target
         assert typed.unholdable(copied[0]) == ()
         assert typed.write(Batch(copied)) == ()
-        typed.finish()
         assert list(typed.scan(EVERYTHING)) == []  # the snapshot is from before
+        typed.finish()
+        assert list(typed.scan(EVERYTHING, vectors=Detail.FULL)) == copied
     for query in (ROWS, VECTOR_ROWS):
         assert each_database.execute(query) == postgres_sample.execute(query)
     with postgres_store(each_database.url, index=Index(), ttl={"refresh_on_read": False}) as store:

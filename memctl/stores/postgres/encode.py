@@ -22,7 +22,7 @@ BINARY_HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 """What a binary COPY begins with: the signature, no flags, no extension."""
 BINARY_END = b"\xff\xff"
 
-_NULL = b"\\N"
+_NULL = r"\N"
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _DAY = 86_400_000_000
 _EPOCH_DAY = 730_425
@@ -35,8 +35,7 @@ _MONTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 # An octet is found by its number several times as fast as by a bytes of length one.
 _BACKSLASH, _TAB, _NEWLINE, _RETURN = b"\\"[0], b"\t"[0], b"\n"[0], b"\r"[0]
 _BLANKS = bytes.maketrans(b"\t\n\r", b"   ")
-_SPECIAL = re.compile(rb"[\\\t\n\r]")
-_ESCAPED = {b"\\": b"\\\\", b"\t": b"\\t", b"\n": b"\\n", b"\r": b"\\r"}
+_ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 
 
 class Columns(NamedTuple):
@@ -59,27 +58,24 @@ embedding, created_at, updated_at."""
 def columns(item: Item) -> Columns:
     """Return an item's columns. It has to be one that the store can hold."""
     ttl = None if item.ttl_minutes is None else int(item.ttl_minutes)
-    created, updated, expires = item.created_at, item.updated_at, item.expires_at
-    if item.problems:
-        created = created or _odd(item.problems, "created_at")
-        updated = updated or _odd(item.problems, "updated_at")
-        expires = expires or _odd(item.problems, "expires_at")
-    return Columns(item.prefix, item.key, item.value or b"", created, updated, expires, ttl)
+    return Columns(item.prefix, item.key, item.value or b"", *_times(item), ttl)
 
 
 def line(item: Item, *, expiry: bool) -> bytes:
     """Return an item as a line of a text COPY; without `expiry` the last two columns are left out."""
-    prefix, key, value, created, updated, expires, ttl = columns(item)
+    value, names = item.value or b"", f"{item.prefix}\t{item.key}\t"
     if _BACKSLASH in value:
         value = value.replace(b"\\", b"\\\\")
     if _TAB in value or _NEWLINE in value or _RETURN in value:  # white space: in strings JSON escapes them
         value = value.translate(_BLANKS)
-    name = b"%b\t%b\t%b" % (_escaped(encode(prefix)), _escaped(encode(key)), value)
-    times = b"%b\t%b" % (created.encode() if created else _NULL, updated.encode() if updated else _NULL)
-    if not expiry:
-        return b"%b\t%b\n" % (name, times)
-    minutes = _NULL if ttl is None else b"%d" % ttl
-    return b"%b\t%b\t%b\t%b\n" % (name, times, expires.encode() if expires else _NULL, minutes)
+    if "\\" in names or "\n" in names or "\r" in names or names.count("\t") > 2:
+        names = f"{item.prefix.translate(_ESCAPES)}\t{item.key.translate(_ESCAPES)}\t"
+    created, updated, expires = _times(item)
+    rest = f"\t{created or _NULL}\t{updated or _NULL}"
+    if expiry:
+        minutes = _NULL if item.ttl_minutes is None else int(item.ttl_minutes)
+        rest = f"{rest}\t{expires or _NULL}\t{minutes}"
+    return b"%b%b%b\n" % (encode(names), value, rest.encode())
 
 
 def vector_cells(item: Item, vector: Vector, *, half: bool) -> VectorCells:
@@ -152,6 +148,15 @@ def odd_text(raw: bytes | str | float | None) -> str | None:
     return text if isinstance(text, str) and odd_microseconds(text) is not None else None
 
 
+def _times(item: Item) -> tuple[str | None, str | None, str | None]:
+    created, updated, expires = item.created_at, item.updated_at, item.expires_at
+    if item.problems:
+        created = created or _odd(item.problems, "created_at")
+        updated = updated or _odd(item.problems, "updated_at")
+        expires = expires or _odd(item.problems, "expires_at")
+    return created, updated, expires
+
+
 def _odd(problems: Sequence[Problem], part: str) -> str | None:
     return next((odd_text(problem.raw) for problem in problems if problem.part == part), None)
 
@@ -164,12 +169,6 @@ def _vector_time(vector: Vector, part: str, own: Instant | None, item: Instant |
             return None if moment is None else INT8.pack(moment)
     instant = own or item
     return None if instant is None else INT8.pack(microseconds(instant))
-
-
-def _escaped(text: bytes) -> bytes:
-    if _BACKSLASH in text or _TAB in text or _NEWLINE in text or _RETURN in text:
-        return _SPECIAL.sub(lambda match: _ESCAPED[match[0]], text)
-    return text
 
 
 def _embedding(embedding: bytes, *, half: bool) -> bytes:

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Protocol
 
 from memctl.model import Item, Problem, Vector, encode, is_clean
@@ -224,16 +223,6 @@ class Judge:
         if fields and not trial.fits(item.prefix, item.key, fields):
             return (Problem("vectors", TOO_LONG),)
         return ()
-
-
-@lru_cache(maxsize=1)
-def _judge(setup: Setup) -> Judge:
-    return Judge(Holding.of_setup(setup))
-
-
-def unholdable(item: Item, setup: Setup) -> tuple[Problem, ...]:
-    """Return what tables that are yet to be made could not hold, as far as it can be told without a server."""
-    return _judge(setup).faults(item)
 
 
 def _odd_cells(item: Item) -> Iterator[Problem]:

@@ -19,7 +19,8 @@ from memctl.stores.postgres.connect import Query
 from memctl.stores.postgres.transactions import Cursor
 
 LEDGER = "CREATE TABLE {ledger} (v INTEGER PRIMARY KEY)"
-RECORD = "INSERT INTO {ledger} (v) VALUES (%s)"
+RECORD = "INSERT INTO {ledger} (v) VALUES (%s) ON CONFLICT DO NOTHING"
+"""An agent that starts meanwhile may have recorded the same."""
 RECORDED = "SELECT coalesce(max(v), -1) FROM {ledger}"
 
 MIGRATIONS = (
@@ -152,24 +153,19 @@ def prepare(cursor: Cursor, schema: str, setup: Setup) -> None:
     _migrate(cursor, schema, "vector_migrations", [sql.SQL("SELECT"), table])
 
 
-def lacks_index(cursor: Cursor, schema: str, setup: Setup) -> bool:
-    """Tell whether the vector index is still to be built: whether its ledger row is missing."""
-    if setup.dims is None or setup.index == "flat":
-        return False
-    return _version(cursor, schema, "vector_migrations") < _INDEX_STEP
-
-
 def build_index(cursor: Cursor, schema: str, setup: Setup) -> None:
     """Build the vector index and record it, unless somebody did so meanwhile.
 
     Writers wait until it is built: it is for a store that nobody uses yet.
     """
-    if not lacks_index(cursor, schema, setup):
+    if setup.dims is None or setup.index == "flat":
+        return
+    if _version(cursor, schema, "vector_migrations") >= _INDEX_STEP:
         return
     names = {"schema": sql.Identifier(schema), "home": sql.Identifier(_home(cursor, schema))}
     if cursor.execute(INVALID_INDEX, schema)[0][0]:
         cursor.execute(sql.SQL(DROP_INDEX).format(**names))
-    octets = 4 * (setup.dims or 0) + _NODE_OCTETS
+    octets = 4 * setup.dims + _NODE_OCTETS
     memory = sql.SQL(WORK_MEMORY).format(
         row=sql.Literal(octets), most=_MOST_KILOBYTES, least=_LEAST_KILOBYTES, **names
     )

@@ -26,7 +26,7 @@ from memctl.stores.postgres.encode import (
     vector_cells,
 )
 from memctl.stores.postgres.holding import Holding, Judge
-from memctl.stores.postgres.layout import DEFAULT_TABLE, Layout, locate
+from memctl.stores.postgres.layout import DEFAULT_TABLE, locate
 from memctl.stores.postgres.store import PostgresStore
 from memctl.stores.postgres.transactions import Cursor, Transactions
 from memctl.stores.postgres.trial import ServerTrial
@@ -89,9 +89,22 @@ class PostgresWriter(PostgresStore):
     pause = 0.0  # no reader waits for a writer, and no writer but for the same row
 
     def __init__(
-        self, session: Session, layout: Layout, transactions: Transactions, setup: Setup | None = None
+        self,
+        connect: Callable[[], Session],
+        transactions: Transactions,
+        *,
+        schema: str | None,
+        table: str | None,
+        setup: Setup | None = None,
     ) -> None:
+        session = connect()
+        try:
+            layout = locate(session, schema=schema, table=table)
+        except BaseException:
+            session.close()
+            raise
         super().__init__(session, layout)
+        self._connect = connect
         self._transactions = transactions
         self._setup = setup
         self._has_expiry = Capability.EXPIRY in self.capabilities
@@ -119,10 +132,17 @@ class PostgresWriter(PostgresStore):
         return self._transactions.run(partial(self._write, batch))
 
     def finish(self) -> None:
-        """Build the vector index that `setup` asks for, and record it, both or neither; once."""
+        """Build the vector index that `setup` asks for, and record it, both or neither; once.
+
+        From then on the store is read as it is now.
+        """
         setup, self._setup = self._setup, None
-        if setup is not None:
-            self._transactions.run(lambda cursor: tables.build_index(cursor, self._layout.schema, setup))
+        if setup is None:
+            return
+        # An agent that started meanwhile builds the index CONCURRENTLY, which waits for older snapshots.
+        self._session.close()
+        self._transactions.run(lambda cursor: tables.build_index(cursor, self._layout.schema, setup))
+        self._session = self._connect()
 
     def _write(self, batch: Batch, cursor: Cursor) -> tuple[Position, ...]:
         new, there = self._insert(cursor, batch.new)
@@ -223,31 +243,23 @@ def open_postgres_writer(
     With `setup` what is missing of its tables is made first, in `schema` or else in the one that the
     library would choose. Raises Refused where nothing can be written, besides what `open_postgres` raises.
     """
+    connect = partial(Session, conninfo, timeout=timeout)
     transactions = Transactions(conninfo, timeout=timeout)
     try:
         if setup is not None:
-            schema = _prepared(
-                conninfo, transactions, schema=schema, table=table, timeout=timeout, setup=setup
-            )
-        session = Session(conninfo, timeout=timeout)
-        try:
-            layout = locate(session, schema=schema, table=table)
-            return PostgresWriter(session, layout, transactions, setup)
-        except BaseException:
-            session.close()
-            raise
+            schema = _prepared(connect, transactions, schema=schema, table=table, setup=setup)
+        return PostgresWriter(connect, transactions, schema=schema, table=table, setup=setup)
     except BaseException:
         transactions.close()
         raise
 
 
 def _prepared(
-    conninfo: str,
+    connect: Callable[[], Session],
     transactions: Transactions,
     *,
     schema: str | None,
     table: str | None,
-    timeout: float,
     setup: Setup,
 ) -> str:
     """Make the tables, and return the schema they are in."""
@@ -257,7 +269,7 @@ def _prepared(
             f"--table {table}: LangGraph's tables in PostgreSQL are always called {DEFAULT_TABLE}",
             hint="--schema keeps several stores apart",
         )
-    with closing(Session(conninfo, timeout=timeout)) as session:
+    with closing(connect()) as session:
         home = _home(session, transactions, schema)
     transactions.run(lambda cursor: tables.prepare(cursor, home, setup))
     return home
