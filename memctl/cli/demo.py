@@ -25,13 +25,18 @@ def demo(
       memctl -s memctl-demo.db ls --tree
     """
     import shlex
+    from tempfile import TemporaryDirectory
 
     from memctl.render import Facts, Report
     from memctl.stores.demo import SUGGESTIONS, create_demo
 
     context: Context = ctx.obj
     path = context.environment.folder / file
-    made = create_demo(path, context.environment.clock())
+    if context.is_dry_run and not path.exists():
+        with TemporaryDirectory(prefix="memctl-") as elsewhere:
+            made = create_demo(Path(elsewhere, "demo.db"), context.environment.clock())
+    else:
+        made = create_demo(path, context.environment.clock())
     data = {
         "store": str(file),
         "items": made.items,
@@ -39,8 +44,9 @@ def demo(
         "namespaces": made.namespaces,
         "dims": made.dims,
         "expired": made.expired,
-        "dry_run": False,
+        "dry_run": context.is_dry_run,
     }
     tries = [(f"memctl -s {shlex.quote(str(file))} {shlex.join(argv)}", why) for argv, why in SUGGESTIONS]
-    headline = f"{file}: {made.items} items and {made.vectors} vectors in {made.namespaces} namespaces"
+    would = "would be made: " if context.is_dry_run else ""
+    headline = f"{file}: {would}{made.items} items and {made.vectors} vectors in {made.namespaces} namespaces"
     context.emit_report(Report(data, (Facts("Try next", tries),), headline))
