@@ -4,6 +4,7 @@ Annotations are evaluated here, once, and not left as text: Typer would evaluate
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -17,7 +18,7 @@ Function = TypeVar("Function", bound=Callable[..., None])
 
 
 def _keep(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
-    """Record a global option that was given, before the command or after it; the latter wins."""
+    """Record an option that was given, a global one before the command or after it; the latter wins."""
     source = ctx.get_parameter_source(param.name)
     if source is not None and source.name == "COMMANDLINE":
         context: Context = ctx.obj
@@ -55,10 +56,15 @@ def choice(*words: str) -> Callable[[str], list[str]]:
     return complete
 
 
-def _option(
-    *names: str, help: str, metavar: str | None = None, completion: Any = None, answer: Any = None
+def _shared(
+    *names: str,
+    help: str,
+    metavar: str | None = None,
+    completion: Any = None,
+    answer: Any = None,
+    panel: str | None = None,
 ) -> Any:
-    """Declare a global option; `answer`, if given, is called instead of the command."""
+    """Declare an option of several commands; `answer`, if given, is called instead of the command."""
     return typer.Option(
         *names,
         help=help,
@@ -67,9 +73,12 @@ def _option(
         is_eager=answer is not None,
         expose_value=False,
         show_default=False,
-        rich_help_panel=PANEL,
+        rich_help_panel=panel,
         autocompletion=completion,
     )
+
+
+_option = partial(_shared, panel=PANEL)
 
 
 def global_options(
@@ -203,18 +212,6 @@ def given(context: Context, group: Callable[..., None]) -> dict[str, Any]:
     """Return what was given of a group's options, by the names of its parameters."""
     names = group.__code__.co_varnames[: group.__code__.co_argcount]
     return {name: context.options[name] for name in names if name in context.options}
-
-
-def _shared(*names: str, help: str, metavar: str | None = None, completion: Any = None) -> Any:
-    return typer.Option(
-        *names,
-        help=help,
-        metavar=metavar,
-        callback=_keep,
-        expose_value=False,
-        show_default=False,
-        autocompletion=completion,
-    )
 
 
 def conditions(
