@@ -122,6 +122,21 @@ class Batch:
     only_older: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is to become of one item, given as it was read; without `was` it is new, without `becomes` it goes.
+
+    An item goes with every vector under its name. One that becomes an item of another name is renamed, with
+    its vectors, as it is stored. Else those columns are set that differ between the two; a `becomes` without
+    value leaves the value alone; a vector that only `was` has is deleted, one that only `becomes` has is
+    inserted, and both may be read in `Detail.SHAPE` where no embedding is to be inserted. A column that could
+    not be decoded keeps what it holds for as long as `becomes` carries its problem.
+    """
+
+    was: Item | None
+    becomes: Item | None
+
+
 @runtime_checkable
 class Writable(Protocol):
     """A store opened for writing. Every call is one transaction: a call that fails has changed nothing.
@@ -145,6 +160,15 @@ class Writable(Protocol):
 
     def write(self, batch: Batch) -> tuple[Position, ...]:
         """Write a batch; return the places of the items that were left alone, see `Batch`."""
+        ...
+
+    def apply(self, changes: Sequence[Change]) -> tuple[Change, ...]:
+        """Carry out changes, in their order and in one transaction; return those that were left alone.
+
+        Left alone is an item that is no longer as it was read (its times, expiry or TTL differ; in a store
+        that keeps whole seconds its value or size too), a new one that is there already, and one whose new
+        name is taken. Items that an earlier change of the same call deletes or makes count as it leaves them.
+        """
         ...
 
     def finish(self) -> None:

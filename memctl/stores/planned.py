@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from memctl.instants import from_datetime
 from memctl.model import Instant, Item, Namespace, Position, Problem, Scope
-from memctl.store import Batch, Capability, Setup, Store
+from memctl.store import Batch, Capability, Change, Setup, Store
 
 if TYPE_CHECKING:
     from memctl.addresses import Address
@@ -90,6 +90,10 @@ class Planned:
     def write(self, batch: Batch) -> tuple[Position, ...]:
         """Refuse: nothing is written in a rehearsal."""
         raise NotImplementedError(f"a planned store cannot take {len(batch.new)} items")
+
+    def apply(self, changes: Sequence[Change]) -> tuple[Change, ...]:
+        """Refuse, as `write` does."""
+        raise NotImplementedError(f"a planned store cannot take {len(changes)} changes")
 
     def finish(self) -> None:
         """Do nothing."""

@@ -11,21 +11,17 @@ from pathlib import Path
 
 from memctl.errors import Busy, UsageError
 from memctl.model import Item, Position, Problem, encode
-from memctl.store import Batch, Capability, Setup
+from memctl.store import Batch, Capability, Change, Setup
 from memctl.stores.sqlite import schema as tables
+from memctl.stores.sqlite.changing import INSERT, INSERT_VECTOR, Changing
 from memctl.stores.sqlite.connect import connect_to_write, translated
 from memctl.stores.sqlite.encode import item_cells, vector_cells
 from memctl.stores.sqlite.store import SqliteStore
 
 _KEY = "prefix = CAST(:prefix AS TEXT) AND key = CAST(:key AS TEXT)"
-_INSERT = """INSERT INTO "{table}" (prefix, key, value, created_at, updated_at{expiry_columns})
-VALUES (CAST(:prefix AS TEXT), CAST(:key AS TEXT), :value, :created_at, :updated_at{expiry_values})
-ON CONFLICT DO NOTHING"""
 _UPDATE = """UPDATE "{table}" SET value = :value, created_at = :created_at, updated_at = :updated_at{expiry_sets}
 WHERE {key}{condition}"""
 _OLDER = " AND coalesce(updated_at < :updated_at, 1)"
-_INSERT_VECTOR = """INSERT INTO "{table}_vectors" (prefix, key, field_name, embedding, created_at, updated_at)
-VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?)"""
 _DELETE_VECTORS = """DELETE FROM "{table}_vectors" WHERE prefix = CAST(? AS TEXT) AND key = CAST(? AS TEXT)"""
 _EXISTS = 'SELECT 1 FROM "{table}" WHERE {key}'
 
@@ -67,6 +63,10 @@ class SqliteWriter(SqliteStore):
             "expiry_values": "".join(f", :{name}" for name in expiry),
             "expiry_sets": "".join(f", {name} = :{name}" for name in expiry),
         }
+        self._writer.text_factory = bytes
+        self._changing = Changing(
+            self._writer, self._sql, has_vectors=self.has_vectors, has_expiry=bool(expiry)
+        )
 
     def close(self) -> None:
         """Close both connections, the writing one first."""
@@ -97,6 +97,11 @@ class SqliteWriter(SqliteStore):
             self._replace_vectors([*new, *changed])
         return tuple(Position(item.prefix, item.key) for item in (*there, *newer))
 
+    def apply(self, changes: Sequence[Change]) -> tuple[Change, ...]:
+        """Carry out changes in one transaction that took its lock at the start."""
+        with self._writing():
+            return self._changing.apply(changes)
+
     def finish(self) -> None:
         """Bring a file that was made here to the disk."""
         if self._fresh:
@@ -119,7 +124,7 @@ class SqliteWriter(SqliteStore):
         """Insert all items or none: false when one of them is there already."""
         self._writer.execute("SAVEPOINT batch")
         before = self._writer.total_changes
-        self._writer.executemany(self._sql(_INSERT), map(item_cells, items))
+        self._writer.executemany(self._sql(INSERT), map(item_cells, items))
         if self._writer.total_changes - before >= len(items):
             self._writer.execute("RELEASE batch")
             return True
@@ -155,7 +160,7 @@ class SqliteWriter(SqliteStore):
             keys = ((encode(item.prefix), encode(item.key)) for item in items)
             self._writer.executemany(self._sql(_DELETE_VECTORS), keys)
         rows = (vector_cells(item, vector) for item in items for vector in item.vectors)
-        self._writer.executemany(self._sql(_INSERT_VECTOR), rows)
+        self._writer.executemany(self._sql(INSERT_VECTOR), rows)
 
 
 def _create(path: Path, setup: Setup, timeout: float) -> bool:
