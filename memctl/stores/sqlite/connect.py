@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from memctl.errors import Busy, MemctlError, NoStore, Refused
+from memctl.stores.sqlite.looking import Connection, first_octets
 
 _MAGIC = b"SQLite format 3\0"
 _WAL_VERSION = 2
@@ -23,8 +24,7 @@ _WAL_VERSION = 2
 
 def is_wal(path: Path) -> bool:
     """Tell from a database's header whether it is in WAL mode."""
-    with path.open("rb") as file:
-        return file.read(20)[18:20] == bytes((_WAL_VERSION, _WAL_VERSION))
+    return first_octets(path, 20)[18:20] == bytes((_WAL_VERSION, _WAL_VERSION))
 
 
 def connect(path: Path, *, timeout: float, immutable: bool = False) -> sqlite3.Connection:
@@ -53,7 +53,7 @@ def connect(path: Path, *, timeout: float, immutable: bool = False) -> sqlite3.C
     else:
         mode = "mode=ro"
     with translated(path):
-        connection = sqlite3.connect(
+        connection: Connection = sqlite3.connect(
             f"file:{quote(str(path.absolute()))}?{mode}",
             factory=connection_class(),
             uri=True,
@@ -61,6 +61,7 @@ def connect(path: Path, *, timeout: float, immutable: bool = False) -> sqlite3.C
             isolation_level=None,
             check_same_thread=False,
         )
+        connection.uses(path)
         try:
             connection.execute("PRAGMA query_only = 1")
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -70,13 +71,13 @@ def connect(path: Path, *, timeout: float, immutable: bool = False) -> sqlite3.C
     return connection
 
 
-def connection_class() -> type[sqlite3.Connection]:
+def connection_class() -> type[Connection]:
     """Return the class of connection to open: one that logs, where anybody listens."""
     if "logging" not in sys.modules:  # nobody does, and importing it costs a tenth of the start-up
-        return sqlite3.Connection
+        return Connection
     from memctl.stores.sqlite.logged import Logged, is_wanted
 
-    return Logged if is_wanted() else sqlite3.Connection
+    return Logged if is_wanted() else Connection
 
 
 @contextmanager
@@ -114,8 +115,7 @@ def _translate(path: Path, error: sqlite3.Error) -> MemctlError:
 def _check_file(path: Path) -> None:
     """Raise for whatever is no SQLite database before SQLite gets to create one."""
     try:
-        with path.open("rb") as file:
-            head = file.read(len(_MAGIC))
+        head = first_octets(path, len(_MAGIC))
     except FileNotFoundError:
         raise NoStore(
             f"there is no file {path}",
@@ -150,7 +150,7 @@ def connect_to_write(path: Path, *, timeout: float) -> sqlite3.Connection:
     """Return a connection that can write to an existing database. Raises NoStore, Refused or Busy."""
     _check_file(path)
     with translated(path):
-        return sqlite3.connect(
+        connection: Connection = sqlite3.connect(
             f"file:{quote(str(path.absolute()))}?mode=rw",
             factory=connection_class(),
             uri=True,
@@ -158,3 +158,5 @@ def connect_to_write(path: Path, *, timeout: float) -> sqlite3.Connection:
             isolation_level=None,
             check_same_thread=False,
         )
+        connection.uses(path)
+        return connection

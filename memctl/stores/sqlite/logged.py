@@ -9,6 +9,8 @@ import logging
 import sqlite3
 from typing import Any
 
+from memctl.stores.sqlite.looking import Connection
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -17,7 +19,7 @@ def is_wanted() -> bool:
     return _LOG.isEnabledFor(logging.DEBUG)
 
 
-class Logged(sqlite3.Connection):
+class Logged(Connection):
     """Logs each statement before it is run."""
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
