@@ -47,21 +47,21 @@ def progress(context: Context, what: str, expected: int | None) -> Iterator[Adva
         *((TaskProgressColumn(), TimeRemainingColumn()) if expected else ()),
     )
     done = shown = 0
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(what, total=expected, rate="")
+    try:
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task(what, total=expected, rate="")
 
-        def advance(count: int) -> None:
-            nonlocal done, shown
-            done += count
-            if done - shown >= _EVERY:
-                shown = done
-                elapsed = bar.tasks[0].elapsed or 0
-                bar.update(task, completed=done, rate=f"{done / elapsed:,.0f} items/s" if elapsed else "")
+            def advance(count: int) -> None:
+                nonlocal done, shown
+                done += count
+                if done - shown >= _EVERY:
+                    shown = done
+                    elapsed = bar.tasks[0].elapsed or 0
+                    bar.update(task, completed=done, rate=f"{done / elapsed:,.0f} items/s" if elapsed else "")
 
-        try:
             yield advance
-        finally:
-            text.detach()
+    finally:
+        text.detach()  # the bar writes to the last
 
 
 def _nothing(_count: int) -> None:
