@@ -39,6 +39,8 @@ _EXTERNAL = {"external": Kind(0), "external_en_US": Kind(0, "en_US.UTF-8")}
 _KINDS = _EXTERNAL if EXTERNAL_URL else _OWN
 #: What a test that is to run everywhere is parametrised with.
 KINDS = tuple(_KINDS)
+#: Of those, enough to meet every server and every way of sorting once.
+EACH_SERVER = KINDS if EXTERNAL_URL else ("pg16", "en_US")
 #: The kind of database that a test gets when it does not care: the newest server's.
 DEFAULT_KIND = "external" if EXTERNAL_URL else "pg18"
 

@@ -107,7 +107,7 @@ def _as_carried(original: Item) -> Item:
     return msgspec.structs.replace(original, value=value, size=len(value or b""))
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_stores())
 def test_items_come_back(items):
     octets = archive(items)
@@ -118,7 +118,7 @@ def test_items_come_back(items):
     assert verify(read(io.BytesIO(octets))).is_good
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_stores(), st.sampled_from([("vectors",), ("expiry",), ("timestamps", "vectors"), ("vector-times",)]))
 def test_what_is_missing_is_known_to_be_unknown(items, missing):
     gone = {"timestamps": {"created_at", "updated_at"}, "expiry": {"expires_at", "ttl_minutes"}}

@@ -143,7 +143,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=400, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
 @given(st.one_of(st.lists(PIECES, max_size=12).map("".join), st.text(max_size=6).map(json.dumps)))
 @example('"\\\\\\u0000"')
 @example("[1e1000,0.1e-99999]")

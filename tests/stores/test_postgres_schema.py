@@ -97,8 +97,9 @@ def refusal(url: str, setup: Setup | None, **where: str) -> MemctlError:
     return caught.value
 
 
-@pytest.mark.parametrize("vector", [True, False], ids=["extension-there", "extension-missing"])
-@pytest.mark.parametrize("kind", ["pg16", "pg18"])
+@pytest.mark.parametrize(
+    ("kind", "vector"), [("pg16", True), ("pg18", False)], ids=["extension-there", "extension-missing"]
+)
 @pytest.mark.parametrize("setup", SETUPS, ids=str)
 def test_tables_are_the_librarys(setup: Setup, kind: str, vector: bool, new_database: NewDatabase) -> None:
     theirs, ours = new_database(kind, vector=vector), new_database(kind, vector=vector)
