@@ -101,6 +101,14 @@ def looks_like_name(text: str) -> bool:
     return not re.search(r"[/=\\]|^python:|^sqlite:", text)
 
 
+def is_public(text: str) -> bool:
+    """Tell whether an address can be shown as it was given, because it surely holds no password."""
+    if "password" in text.lower():
+        return False
+    userinfo, at, _ = text.partition("://")[2].rpartition("@")
+    return not (at and ":" in userinfo)
+
+
 def _sqlite(text: str) -> Address:
     if not text.lower().startswith("sqlite:///"):
         raise UsageError(

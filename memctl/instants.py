@@ -73,10 +73,15 @@ def parse_duration(text: str) -> timedelta:
         raise UsageError(f"{text!r} is longer than the calendar") from None
 
 
+def is_duration(text: str) -> bool:
+    """Tell whether text is a length of time, which `parse_time` reads as an age."""
+    return _AGES.fullmatch(text.strip()) is not None
+
+
 def parse_time(text: str, now: Instant) -> Instant:
     """Read a date, an instant, or an age before `now`; without a zone it is UTC. Raises UsageError."""
     stripped = text.strip()
-    if _AGES.fullmatch(stripped):
+    if is_duration(stripped):
         return shift(now, -parse_duration(stripped))
     try:
         moment = datetime.fromisoformat(stripped)

@@ -27,6 +27,16 @@ class Rule:
     old: tuple[Label, ...]
     new: tuple[Label, ...]
 
+    @property
+    def pattern(self) -> namespaces.Pattern:
+        """The namespaces that may fit: all that do, and perhaps some that a variable met twice rules out."""
+        return namespaces.Pattern(tuple(label if isinstance(label, str) else None for label in self.old))
+
+    @property
+    def sample(self) -> str:
+        """A name that it could give, a letter in the place of each variable."""
+        return ".".join(label if isinstance(label, str) else "x" for label in self.new)
+
     def apply(self, prefix: str) -> str | None:
         """Return the new name, the labels below those of the template appended; None when it does not fit."""
         labels = prefix.split(".")

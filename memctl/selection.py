@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from memctl.blocks import Columnar, Piece
 from memctl.errors import UsageError
 from memctl.filters import Filter
 from memctl.instants import parse_time
@@ -44,8 +45,8 @@ class Selection:
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing narrows it: no namespace with a label of its own, and no condition."""
-        anywhere = self.pattern is None or not any(self.pattern.labels)
+        """Whether nothing narrows it: no namespace but `*`, which every one fits, and no condition."""
+        anywhere = self.pattern is None or (self.pattern.labels == (None,) and self.pattern.descend)
         return anywhere and self.is_unconditional
 
     @property
@@ -62,9 +63,18 @@ class Selection:
             vectors=vectors,
             keep=self._keeps if looks_inside else None,
         )
-        if self.is_unconditional and (self.pattern is None or self.pattern.is_literal):
-            return found  # the scope has decided
-        return filter(self._fits, found)
+        return found if self._is_scope else filter(self._fits, found)
+
+    def pieces(self, store: Store, *, vectors: Detail = Detail.NONE) -> Iterator[Piece]:
+        """Yield the selected items with their values, in blocks where the store has some and nothing is left out."""
+        if self._is_scope and isinstance(store, Columnar):
+            return store.blocks(self.scope, vectors=vectors)
+        return iter((self.select(store, vectors=vectors),))
+
+    @property
+    def _is_scope(self) -> bool:
+        """Whether the scope decides, and there is nothing to filter."""
+        return self.is_unconditional and (self.pattern is None or self.pattern.is_literal)
 
     def matches(self, item: Item) -> bool:
         """Decide about an item that is at hand."""

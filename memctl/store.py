@@ -10,6 +10,7 @@ import enum
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Protocol, runtime_checkable
 
 from memctl.model import Detail, Instant, Item, Namespace, Position, Problem, Scope
@@ -30,6 +31,8 @@ class Capability(enum.StrEnum):
     """`created_at` survives an overwrite through the library."""
     SNAPSHOT = "snapshot"
     """A whole command reads one consistent state without keeping a writer waiting."""
+    TIMES = "times"
+    """`created_at` and `updated_at` can be set, so that a copy keeps them."""
     RAW_TEXT = "raw-text"
     """Values are the JSON text that was written, byte by byte, valid or not."""
 
@@ -131,10 +134,26 @@ class Change:
     value leaves the value alone; a vector that only `was` has is deleted, one that only `becomes` has is
     inserted, and both may be read in `Detail.SHAPE` where no embedding is to be inserted. A column that could
     not be decoded keeps what it holds for as long as `becomes` carries its problem.
+
+    A renamed item may take the place of `over`, the item of its new name as it was read: that one goes, or
+    neither of the two is touched.
     """
 
     was: Item | None
     becomes: Item | None
+    over: Item | None = None
+
+
+@runtime_checkable
+class Judging(Protocol):
+    """A store that tells what it cannot hold, opened for writing or not.
+
+    One that is only read may know less: what nobody but the server can tell counts as held.
+    """
+
+    def unholdable(self, item: Item) -> tuple[Problem, ...]:
+        """Return what of this item the store cannot hold exactly, as `Writable.unholdable` does."""
+        ...
 
 
 @runtime_checkable
@@ -167,13 +186,22 @@ class Writable(Protocol):
 
         Left alone is an item that is no longer as it was read (its times, expiry or TTL differ; in a store
         that keeps whole seconds its value or size too), a new one that is there already, and one whose new
-        name is taken. Items that an earlier change of the same call deletes or makes count as it leaves them.
+        name is taken by another than `over`. Items that an earlier change of the same call deletes or makes
+        count as it leaves them.
         """
         ...
 
     def finish(self) -> None:
         """Build what was to wait until the rows are in: a vector index and its ledger row, once."""
         ...
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A store that keeps others waiting while it is written, and tells for how long its batch is to blame."""
+
+    worked: float
+    """Seconds that the last `apply` took: neither the wait for the lock, nor for the disk at its end."""
 
 
 class Target(Store, Writable, Protocol):
@@ -268,9 +296,183 @@ class Counted(Protocol):
 
 
 @runtime_checkable
+class Splittable(Protocol):
+    """A store that several processes can read as of one moment."""
+
+    def moment(self) -> str:
+        """Return what another process opens this store with, to see exactly what this one sees.
+
+        It is valid for as long as this one is open.
+        """
+        ...
+
+    def cuts(self, scope: Scope, rows: int) -> Iterator[Position]:
+        """Yield the place of every `rows`-th item in `scope`, but for the very last item."""
+        ...
+
+
+@runtime_checkable
+class Lagging(Protocol):
+    """A store that can be read as it was a while ago."""
+
+    age: float
+    """How many seconds ago; 0 for the present."""
+
+
+@runtime_checkable
 class Described(Protocol):
     """A store that can show the schema it lives in."""
 
     def describe(self) -> Description:
         """Return the live schema, without reading all rows."""
+        ...
+
+
+@runtime_checkable
+class Narrow(Protocol):
+    """A store behind an interface that shows, and can be given, less than a store has."""
+
+    lost: frozenset[str]
+    """Parts of an item that do not arrive as they are given, or cannot be seen to: they are told, not refused.
+
+    Where it can, such a store is given an item's expiry as the time that is left.
+    """
+
+
+@runtime_checkable
+class Expiring(Protocol):
+    """A store that finds what has expired without reading everything."""
+
+    def expiring(self, scope: Scope, until: Instant, *, vectors: Detail = Detail.NONE) -> Iterator[Item]:
+        """Yield the items in `scope` whose expiry has come by `until`, in byte order and without values.
+
+        Instants are compared, whatever their spelling. An item is among them, too, whose expiry is there and
+        cannot be read as an instant: its `expires_at` is None, and `problems` says why. It takes
+        `Capability.EXPIRY`. With its end a store may let go of its snapshot, so that what is then deleted goes.
+        """
+        ...
+
+
+@runtime_checkable
+class Erasing(Protocol):
+    """A store that is open for writing and tells what of a deleted item is left in it, and elsewhere."""
+
+    def secure(self) -> None:
+        """Have whatever is deleted from now on overwritten at once, where the database can do that."""
+        ...
+
+    def scrub(self) -> tuple[str, ...]:
+        """Overwrite what was deleted so far, by whomever; return why octets of it may be left, nothing for none.
+
+        Reasons are whole sentences without a full stop.
+        """
+        ...
+
+    overwrites: bool
+    """Whether `scrub` can leave nothing, if nobody is in the way."""
+    unreachable: tuple[str, ...]
+    """Where else copies of what was deleted can be, in a few words each."""
+
+
+@runtime_checkable
+class Sweeping(Protocol):
+    """A store, open for writing, that deletes what has expired without telling each item."""
+
+    def sweep(self, scope: Scope, grace: timedelta, rows: int) -> Iterator[Sequence[Namespace]]:
+        """Delete the items in `scope` that expired `grace` ago, with their vectors; yield how much after each batch.
+
+        A batch of `rows` at most is one transaction, and decides by the clock at that moment; the next one is begun
+        when it is asked for. An expiry that cannot be read is passed over.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ailment:
+    """One thing about the database itself that is not as it should be; `code` is a stable word for it."""
+
+    code: str
+    message: str
+    """Without a full stop."""
+    brief: str = ""
+    """The same in a few words."""
+    count: int = 1
+    octets: int | None = None
+    remedy: str | None = None
+    """What `Repairable.cure` does about it, in a few words; None where it can do nothing."""
+
+
+@runtime_checkable
+class Examined(Protocol):
+    """A store that can be looked at more closely than its items show: what only the doctor asks for."""
+
+    def orphans(self, scope: Scope, *, detail: Detail = Detail.SHAPE) -> Iterator[Item]:
+        """Yield the vectors in `scope` that have no item: items of that name, in byte order.
+
+        They have neither value nor times, and their vectors in byte order of `field`.
+        """
+        ...
+
+    def prefixes(self, scope: Scope) -> Iterator[str]:
+        """Yield each namespace in `scope` that directly holds items, in byte order, from an index alone."""
+        ...
+
+    def ailments(self, *, thorough: bool) -> Iterator[Ailment]:
+        """Yield what is wrong with the database as such; `thorough` reads all of it."""
+        ...
+
+    def schema_faults(self) -> Iterator[Ailment]:
+        """Yield where tables, columns, indexes and ledgers differ from what the library would have made."""
+        ...
+
+
+@runtime_checkable
+class Repairable(Protocol):
+    """A store that is open for writing and can be repaired where no single item is concerned."""
+
+    def purge(self, orphans: Sequence[Item]) -> int:
+        """Delete, in one transaction, these vectors of names that still have no item; return how many."""
+        ...
+
+    def cure(self, ailment: Ailment) -> str | None:
+        """Do what the ailment's `remedy` says; return why not where that cannot be. Doing it twice is doing it once."""
+        ...
+
+    def vacuum(self) -> int:
+        """Give free space back to the file system, if nobody is in the way; return how many octets."""
+        ...
+
+
+@runtime_checkable
+class Twofold(Protocol):
+    """A store whose vectors expire by themselves, and whose database deletes what has expired: CockroachDB's layout."""
+
+    def ttl_jobs(self) -> dict[str, str | None]:
+        """Return, by table, how often the job runs that deletes expired rows, as cron; None where it does not."""
+        ...
+
+    def unequal_expiries(self, scope: Scope) -> Iterator[Position]:
+        """Yield the items in `scope` of which a vector expires at another time, in byte order."""
+        ...
+
+
+@runtime_checkable
+class TwofoldTarget(Protocol):
+    """A `Twofold` store that is open for writing."""
+
+    def follow_expiry(self, places: Sequence[Position]) -> None:
+        """Give the vectors of these items their items' expiry, in one transaction."""
+        ...
+
+
+@runtime_checkable
+class Conversing(Protocol):
+    """A store in whose database a checkpointer may keep the threads that its items were learnt in."""
+
+    def keeps_threads(self) -> bool:
+        """Tell whether the checkpointer's tables are beside the store's, and can be read."""
+        ...
+
+    def threads(self, names: Sequence[str]) -> frozenset[str]:
+        """Return which of these threads the checkpointer still has; it takes `keeps_threads`."""
         ...

@@ -9,20 +9,24 @@ writes only what is missing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import groupby
 from time import sleep
 from typing import Literal
 
 import msgspec
 
+from memctl.blocks import Block, Loading
 from memctl.compare import PARTS, differences, same_value
+from memctl.crew import Crew
 from memctl.errors import MemctlError
 from memctl.mapping import Mapping
 from memctl.model import EVERYTHING, Detail, Instant, Item, Position, encode, shown
 from memctl.namespaces import show
 from memctl.sorting import sort
-from memctl.store import Batch, Target
+from memctl.store import Batch, Store, Target, Writable
 
 OnConflict = Literal["fail", "skip", "overwrite", "newer"]
 
@@ -37,6 +41,8 @@ class Incoming(msgspec.Struct, frozen=True, gc=False):
     item: Item
     parts: frozenset[str] = _EVERY_PART
     line: int | None = None
+    vectors_only: bool = False
+    """Whether the item has nothing but vectors, which go to the item of that name beside those it has."""
 
 
 class Rejected(msgspec.Struct, frozen=True, gc=False):
@@ -49,7 +55,26 @@ class Rejected(msgspec.Struct, frozen=True, gc=False):
     raw: bytes | None = None
 
 
-Entry = Incoming | Rejected
+class Several(msgspec.Struct, frozen=True, gc=False):
+    """Items on their way in together, in order and each only once; `line` is where the first stood."""
+
+    block: Block
+    parts: frozenset[str] = _EVERY_PART
+    line: int | None = None
+
+    def singly(self) -> Iterator[Incoming]:
+        """Yield them one by one."""
+        for place, item in enumerate(self.block.items()):
+            yield Incoming(item, self.parts, None if self.line is None else self.line + place)
+
+    @property
+    def last(self) -> Incoming:
+        """The last one."""
+        place = len(self.block) - 1
+        return Incoming(self.block.item(place), self.parts, None if self.line is None else self.line + place)
+
+
+Entry = Incoming | Rejected | Several
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +89,15 @@ class Rules:
     round_ttl_up: bool = False
     left_out: frozenset[str] = frozenset()
     """Parts that are left out of an item where the target cannot hold them."""
+    lost: frozenset[str] = frozenset()
+    """Parts that do not arrive in a target of this kind, see `store.Narrow`: they make no difference."""
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether items go in as they come, in the order in which they come."""
+        return self.is_ordered and not (
+            self.mapping or self.without_vectors or self.round_ttl_up or self.left_out or self.lost
+        )
 
 
 @dataclass(slots=True)
@@ -83,6 +117,8 @@ class Survey:
     vectors: int = 0
     octets: int = 0
     vectors_left_out: int = 0
+    expiries_left_out: int = 0
+    """Items to be written whose expiry the target does not keep as it was, see `store.Narrow`."""
 
     @property
     def to_write(self) -> int:
@@ -123,6 +159,12 @@ def survey(
         reject(rejected)
 
     for decision in _decisions(entries, target, rules, note):
+        if isinstance(decision, Block):
+            progress(len(decision))
+            found.new += len(decision)
+            found.vectors += sum(map(len, decision.vectors.values()))
+            found.octets += sum(map(len, decision.values))
+            continue
         progress(1)
         match decision.kind:
             case "new":
@@ -140,24 +182,57 @@ def survey(
         if decision.kind in ("new", "changed"):
             found.vectors += len(decision.item.vectors)
             found.octets += decision.item.size
-        found.vectors_left_out += decision.vectors_left_out
+            found.expiries_left_out += "expires_at" in rules.lost and _expires(decision.item)
+        if decision.kind in ("new", "changed") or "vectors" not in rules.lost:
+            found.vectors_left_out += decision.vectors_left_out
     return found
 
 
-def transfer(entries: Iterable[Entry], target: Target, rules: Rules, *, progress: Progress) -> Moved:
-    """Write what the survey found good, in batches, each one a transaction."""
+def transfer(
+    entries: Iterable[Entry],
+    target: Target,
+    rules: Rules,
+    *,
+    progress: Progress,
+    judged: bool = False,
+    beside: Sequence[Writable] = (),
+) -> Moved:
+    """Write what the survey found good, in batches, each one a transaction.
+
+    `judged`: the same entries were surveyed, and there was none among them that the target cannot hold.
+    `beside` are further connections to the target, which write at the same time.
+    """
     moved = Moved()
-    batch = _Pending(target, rules, moved)
+    with Crew([target, *beside]) if beside else nullcontext() as crew:
+        _transfer(entries, target, rules, moved, crew, progress=progress, judged=judged)
+    target.finish()
+    return moved
+
+
+def _transfer(
+    entries: Iterable[Entry],
+    target: Target,
+    rules: Rules,
+    moved: Moved,
+    crew: Crew | None,
+    *,
+    progress: Progress,
+    judged: bool,
+) -> None:
+    batch = _Pending(target, rules, moved, crew)
 
     def count(_rejected: Rejected) -> None:
         moved.rejected += 1
 
-    for decision in _decisions(entries, target, rules, count):
-        progress(1)
-        batch.add(decision)
+    for decision in _decisions(entries, target, rules, count, judged=judged):
+        if isinstance(decision, Block):
+            progress(len(decision))
+            batch.add_block(decision)
+        else:
+            progress(1)
+            batch.add(decision)
     batch.flush()
-    target.finish()
-    return moved
+    batch.wait()
 
 
 class _Decision(msgspec.Struct, frozen=True, gc=False):
@@ -169,47 +244,128 @@ class _Decision(msgspec.Struct, frozen=True, gc=False):
 class _Pending:
     """Decisions that wait to be written together."""
 
-    def __init__(self, target: Target, rules: Rules, moved: Moved) -> None:
-        self._target, self._rules, self._moved = target, rules, moved
+    def __init__(self, target: Target, rules: Rules, moved: Moved, crew: Crew | None) -> None:
+        self._target, self._rules, self._moved, self._crew = target, rules, moved, crew
         self._new: list[Item] = []
         self._changed: list[Item] = []
         self._octets = 0
         self._is_first = True
+        self._blocks: list[Block] = []
+
+    def add_block(self, block: Block) -> None:
+        """Take new items."""
+        if self._new or self._changed:
+            self.flush()
+        self._blocks.append(block)
+        self._octets += sum(map(len, block.values))
+        self._octets += sum(4 * vector.dims for found in block.vectors.values() for vector in found)
+        if sum(map(len, self._blocks)) >= self._target.batch_rows or self._octets >= BATCH_OCTETS:
+            self.flush()
 
     def add(self, decision: _Decision) -> None:
         """Take a decision that writes something."""
         if decision.kind not in ("new", "changed"):
             return
+        if self._blocks:
+            self.flush()
         (self._new if decision.kind == "new" else self._changed).append(decision.item)
-        self._octets += decision.item.size + sum(4 * vector.dims for vector in decision.item.vectors)
+        self._octets += decision.item.size
+        if decision.item.vectors:
+            self._octets += sum(4 * vector.dims for vector in decision.item.vectors)
         if len(self._new) + len(self._changed) >= self._target.batch_rows or self._octets >= BATCH_OCTETS:
             self.flush()
 
     def flush(self) -> None:
         """Write what waits."""
-        if not self._new and not self._changed:
+        if not self._new and not self._changed and not self._blocks:
             return
         if not self._is_first and self._target.pause:
             sleep(self._target.pause)
         self._is_first = False
+        blocks, self._blocks = self._blocks, []
+        if blocks and isinstance(self._target, Loading) and self._target.load(blocks):
+            self._moved.items += sum(map(len, blocks))
+            self._moved.vectors += sum(len(found) for block in blocks for found in block.vectors.values())
+            self._moved.octets += sum(len(value) for block in blocks for value in block.values)
+            self._octets = 0
+            return
+        self._new.extend(item for block in blocks for item in block.items())
         only_older = self._rules.on_conflict == "newer"
-        overtaken = set(self._target.write(Batch(self._new, self._changed, only_older)))
-        for item in (*self._new, *self._changed):
-            if overtaken and Position(item.prefix, item.key) in overtaken:
-                self._moved.overtaken += 1
-                continue
-            self._moved.items += 1
-            self._moved.vectors += len(item.vectors)
-            self._moved.octets += item.size
+        batch = Batch(self._new, self._changed, only_older)
         self._new, self._changed, self._octets = [], [], 0
+        if self._crew is None:
+            self._count(batch, self._target.write(batch))
+        else:
+            for done, left in self._crew.write(batch):
+                self._count(done, left)
+
+    def wait(self) -> None:
+        """Count what others are still writing, when they are done with it."""
+        if self._crew is not None:
+            for done, left in self._crew.finish():
+                self._count(done, left)
+
+    def _count(self, batch: Batch, left: Sequence[Position]) -> None:
+        written = [*batch.new, *batch.changed]
+        if left:
+            overtaken = set(left)
+            written = [item for item in written if Position(item.prefix, item.key) not in overtaken]
+            self._moved.overtaken += len(batch.new) + len(batch.changed) - len(written)
+        self._moved.items += len(written)
+        self._moved.vectors += sum([len(item.vectors) for item in written])
+        self._moved.octets += sum([item.size for item in written])
 
 
-def _decisions(entries: Iterable[Entry], target: Target, rules: Rules, reject: Reject) -> Iterator[_Decision]:
-    existing = _Existing(target)
+def _decisions(
+    entries: Iterable[Entry], target: Target, rules: Rules, reject: Reject, *, judged: bool = False
+) -> Iterator[_Decision | Block]:
+    """Decide about each item; blocks are all new, and go whole into a target that is empty and takes them."""
+    existing = Existing(target)
+    if not (existing.is_empty and rules.changes_nothing and isinstance(target, Loading) and target.loads):
+        yield from _each(_singly(entries), target, rules, reject, existing, judged=judged)
+        return
+    holds = target.holds
+
+    def goes_whole(entry: Entry) -> bool:
+        return isinstance(entry, Several) and (judged or holds(entry.block))
+
+    last: Incoming | None = None
+    for is_whole, some in groupby(entries, goes_whole):
+        if not is_whole:
+            yield from _each(_singly(some), target, rules, reject, existing, judged=judged, last=last)
+            continue
+        for entry in some:
+            if isinstance(entry, Several):
+                yield entry.block
+                last = entry.last
+
+
+def _singly(entries: Iterable[Entry]) -> Iterator[Incoming | Rejected]:
+    for entry in entries:
+        if isinstance(entry, Several):
+            yield from entry.singly()
+        else:
+            yield entry
+
+
+def _each(
+    entries: Iterable[Incoming | Rejected],
+    target: Target,
+    rules: Rules,
+    reject: Reject,
+    existing: Existing,
+    *,
+    judged: bool,
+    last: Incoming | None = None,
+) -> Iterator[_Decision]:
     now = target.now()
-    for incoming in _distinct(_ordered(_renamed(entries, rules, reject), rules), reject):
+    for incoming in _distinct(_ordered(_renamed(entries, rules, reject), rules), reject, last):
+        if incoming.vectors_only:
+            if joined := _joined(incoming, existing, target, rules, reject):
+                yield joined
+            continue
         fitted, left_out = _fitted(incoming.item, target, rules)
-        faults = target.unholdable(fitted)
+        faults = () if judged else target.unholdable(fitted)
         if faults:
             reject(Rejected(faults[0].reason, incoming.item, faults[0].part, incoming.line))
             continue
@@ -223,7 +379,7 @@ def _decide(item: Item, parts: frozenset[str], there: Item | None, rules: Rules,
         return _Decision("new", item if len(parts) == len(PARTS) else _with_times(item, parts, now))
     if rules.without_vectors:
         parts -= {"vectors"}
-    if not differences(item, there, parts):
+    if not differences(item, there, parts - rules.lost):
         return _Decision("unchanged", item)
     match rules.on_conflict:
         case "fail":
@@ -233,6 +389,36 @@ def _decide(item: Item, parts: frozenset[str], there: Item | None, rules: Rules,
         case "newer" if "updated_at" in parts and not _is_newer(item, there):
             return _Decision("skipped", item)
     return _Decision("changed", _completed(item, parts, there, now))
+
+
+def _joined(
+    incoming: Incoming, existing: Existing, target: Target, rules: Rules, reject: Reject
+) -> _Decision | None:
+    """Decide about vectors whose item is elsewhere: they join the one that has their name, if there is one."""
+    there = existing.find(incoming.item)
+    if there is None:
+        reject(Rejected("vectors without their item", incoming.item, "vectors", incoming.line))
+        return None
+    has = {vector.field: vector for vector in there.vectors}
+    added = tuple(vector for vector in incoming.item.vectors if vector.field not in has)
+    others = [
+        vector for vector in incoming.item.vectors if vector.field in has and vector != has[vector.field]
+    ]
+    if rules.without_vectors or not (added or others):
+        return _Decision("unchanged", there)
+    if others and rules.on_conflict in ("fail", "skip"):
+        return _Decision("conflict" if rules.on_conflict == "fail" else "skipped", there)
+    replaced = {vector.field for vector in others}
+    kept = tuple(vector for vector in there.vectors if vector.field not in replaced)
+    item = msgspec.structs.replace(there, vectors=(*kept, *others, *added))
+    if faults := [fault for fault in target.unholdable(item) if fault.part == "vectors"]:
+        reject(Rejected(faults[0].reason, incoming.item, "vectors", incoming.line))
+        return None
+    return _Decision("changed", item)
+
+
+def _expires(item: Item) -> bool:
+    return item.expires_at is not None or item.ttl_minutes is not None
 
 
 def _is_newer(item: Item, there: Item) -> bool:
@@ -263,7 +449,7 @@ def _completed(item: Item, parts: frozenset[str], there: Item, now: Instant) -> 
 def _fitted(item: Item, target: Target, rules: Rules) -> tuple[Item, int]:
     """Change an item as the user asked for; return how many of its vectors that leaves out."""
     left_out = 0
-    if rules.without_vectors and item.vectors:
+    if (rules.without_vectors or "vectors" in rules.lost) and item.vectors:
         left_out = len(item.vectors)
         item = msgspec.structs.replace(item, vectors=())
     if rules.round_ttl_up and item.ttl_minutes is not None and item.ttl_minutes % 1:
@@ -274,14 +460,14 @@ def _fitted(item: Item, target: Target, rules: Rules) -> tuple[Item, int]:
     return item, left_out
 
 
-def _renamed(entries: Iterable[Entry], rules: Rules, reject: Reject) -> Iterator[Incoming]:
+def _renamed(entries: Iterable[Incoming | Rejected], rules: Rules, reject: Reject) -> Iterator[Incoming]:
     mapping = rules.mapping
     for entry in entries:
         if isinstance(entry, Rejected):
             reject(entry)
         elif mapping:
             item = msgspec.structs.replace(entry.item, prefix=mapping.apply(entry.item.prefix))
-            yield Incoming(item, entry.parts, entry.line)
+            yield msgspec.structs.replace(entry, item=item)
         else:
             yield entry
 
@@ -296,9 +482,10 @@ def _ordered(incoming: Iterator[Incoming], rules: Rules) -> Iterator[Incoming]:
     )
 
 
-def _distinct(incoming: Iterator[Incoming], reject: Reject) -> Iterator[Incoming]:
+def _distinct(
+    incoming: Iterator[Incoming], reject: Reject, last: Incoming | None = None
+) -> Iterator[Incoming]:
     """Refuse what comes twice: neither the first nor the last of two can be known to be meant."""
-    last: Incoming | None = None
     for entry in incoming:
         if last and entry.item.key == last.item.key and entry.item.prefix == last.item.prefix:
             before = f" (line {last.line})" if last.line is not None else ""
@@ -310,15 +497,20 @@ def _distinct(incoming: Iterator[Incoming], reject: Reject) -> Iterator[Incoming
         yield entry
 
 
-class _Existing:
-    """The target's own items, looked up in order: read along, and leapt ahead where few are asked for."""
+class Existing:
+    """A store's own items, looked up in order: read along, and leapt ahead where few are asked for."""
 
-    def __init__(self, target: Target) -> None:
-        self._target = target
-        self._rows = target.scan(EVERYTHING, vectors=Detail.FULL)
+    def __init__(self, target: Store, *, values: bool = True, vectors: Detail = Detail.FULL) -> None:
+        self._target, self._values, self._vectors = target, values, vectors
+        self._rows = target.scan(EVERYTHING, values=values, vectors=vectors)
         self._head = next(self._rows, None)
 
-    def find(self, item: Item) -> Item | None:
+    @property
+    def is_empty(self) -> bool:
+        """Whether none is left."""
+        return self._head is None
+
+    def find(self, item: Item | Position) -> Item | None:
         """Return the item of that name; names have to be asked for in byte order."""
         if self._head is None:
             return None
@@ -333,9 +525,10 @@ class _Existing:
             if place > wanted:
                 return None
             self._head = next(self._rows, None)
-        self._rows = self._target.scan(EVERYTHING, after=Position(item.prefix, item.key), vectors=Detail.FULL)
+        after = Position(item.prefix, item.key)
+        self._rows = self._target.scan(EVERYTHING, after=after, values=self._values, vectors=self._vectors)
         self._head = next(self._rows, None)
-        return next(self._target.get(item.prefix, [item.key], vectors=Detail.FULL), None)
+        return next(self._target.get(item.prefix, [item.key], vectors=self._vectors), None)
 
 
 def refuse_unless_clean(found: Survey, *, skip_rejected: bool) -> None:

@@ -10,6 +10,8 @@ after the test:
   and one that sorts by en_US.UTF-8.
 - `new_database(kind=DEFAULT_KIND, *, vector=True) -> Database`: as many as a test likes.
 
+- `server`: the run's LangGraph server (`tests.langgraph_server`): `url`, `put`, `delete`, `items`.
+
 Addresses at which no store is: `closed_port` (connections are refused), `silent_port` (accepts, never
 answers).
 
@@ -41,6 +43,7 @@ import pytest
 
 from tests.databases import DEFAULT_KIND, KINDS, Database, Databases
 from tests.invocation import Memctl
+from tests.langgraph_server import LanggraphServer, langgraph_server
 from tests.servers import Servers, UnavailableError
 from tests.skips import (  # noqa: F401  (hooks of this plugin)
     pytest_addoption,
@@ -132,6 +135,13 @@ def postgres_url(database: Database) -> str:
 def each_database(request: pytest.FixtureRequest, new_database: NewDatabase) -> Database:
     """An empty database of each kind."""
     return new_database(request.param)
+
+
+@pytest.fixture
+def server(servers: Servers) -> Iterator[LanggraphServer]:
+    """The run's LangGraph server, empty, and nobody else's for this test."""
+    with langgraph_server(servers) as server:
+        yield server
 
 
 @pytest.fixture

@@ -94,17 +94,21 @@ class Memctl:
         self,
         *arguments: Argument,
         stdin: bytes = b"",
+        typed: bytes | None = None,
         terminal: bool = False,
         width: int | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> Outcome:
-        """Run one command line. With `terminal` both streams are one, `width` columns wide."""
+        """Run one command line. With `terminal` both streams are one, `width` columns wide.
+
+        What is `typed` comes from a terminal, unlike `stdin`.
+        """
         stream = Terminal if terminal else BytesIO
         stdout, stderr = stream(), stream()
         code = run(
             [str(argument) for argument in arguments],
             Environment(
-                stdin=BytesIO(stdin),
+                stdin=BytesIO(stdin) if typed is None else Terminal(typed),
                 stdout=stdout,
                 stderr=stderr,
                 variables={"HOME": str(self.folder), **self.variables, **(variables or {})},

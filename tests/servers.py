@@ -192,7 +192,7 @@ class Servers:
             if (self._data(major) / "postmaster.pid").exists():
                 with contextlib.suppress(RuntimeError):  # it had gone already
                     self._pg(major, "pg_ctl", "-D", str(self._data(major)), "-m", "immediate", "-w", "stop")
-        for pidfile in self.folder.glob("pgbouncer-*/pid"):
+        for pidfile in (*self.folder.glob("pgbouncer-*/pid"), self.folder / "langgraph" / "pid"):
             kill_daemon(pidfile)
 
     @property

@@ -196,6 +196,16 @@ def test_baselines_run(path: Path, database: Database, tmp_path: Path, arguments
     assert checks.count(output) == written
 
 
+def test_the_bare_sweep_takes_what_has_expired(path: Path, database: Database, tmp_path: Path) -> None:
+    make_postgres(database.url, CORPUS)
+    output = tmp_path / "out"
+    for store in (path, database.url):
+        assert run(program("baselines", "expire", store, "60", "20"), output).code == 0
+        assert run(program("baselines", "bare_sweep", store, "25", "0"), output).code == 0
+    counted = "SELECT count(*), count(expires_at), (SELECT count(*) FROM store_vectors) FROM store"
+    assert select(path, counted) == database.execute(counted) == [(440, 0, 30)]
+
+
 def test_the_agent_says_how_long_each_put_took(path: Path) -> None:
     argv = [sys.executable, "-m", "tests.benchmarks.agent", str(path)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, text=True) as agent:
@@ -296,6 +306,18 @@ def test_namespaces_are_compared_one_by_one(tmp_path: Path) -> None:
         assert checks.same_namespaces(ours, theirs) is not None
 
 
+def test_the_same_items_in_another_order(tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    rows = [{"namespace": ["a"], "key": str(number), "value": {"n": number}} for number in range(3)]
+    written = [json.dumps(row | {"created_at": "now"}) for row in rows]
+    ours.write_text("\n".join(['{"memctl_archive": 1}', *written, '{"end": true}']))
+    theirs.write_text("\n".join(json.dumps(row | {"score": None}) for row in reversed(rows)))
+    assert checks.same_items(3, ours, theirs) is None
+    assert checks.same_items(4, ours, theirs) == "memctl has 3 items, the script 3, 3 in common"
+    theirs.write_text(json.dumps(rows[0] | {"value": {"n": 9}}))
+    assert checks.same_items(3, ours, theirs) == "memctl has 3 items, the script 1, 0 in common"
+
+
 def test_an_unknown_group(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["--only", "ls,nothing"])
@@ -303,8 +325,16 @@ def test_an_unknown_group(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no group nothing" in capsys.readouterr().err
 
 
+def test_puts_are_the_librarys(tmp_path: Path, database: Database) -> None:
+    path = tmp_path / "puts.db"
+    for store in (path, database.url):
+        assert run(program("puts", store, "4"), tmp_path / "out").code == 0
+    counted = "SELECT count(*) FROM store WHERE prefix LIKE 'users.u_.facts' AND key IN ('0', '1')"
+    assert select(path, counted) == database.execute(counted) == [(4,)]
+
+
 def test_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """At this size a process's start is all there is to time, so only the failures count."""
-    main(["--items", "500", "--only", "ls,search", "--postgres", "--keep", str(tmp_path)])
+    main(["--items", "500", "--only", "ls,search,sweep", "--postgres", "--keep", str(tmp_path)])
     summary = capsys.readouterr().out.splitlines()[-1]
     assert ", 0 failed," in summary

@@ -21,7 +21,12 @@ TOUR = [line[2:] for block in re.findall(r"```console\n(.*?)```", README, re.DOT
 
 PARTLY = 3
 """The demo holds rows that cannot be decoded."""
-EXPECTED = {"get acme.ana.facts dier": 5}
+EXPECTED = {
+    "get acme.ana.facts dier": 5,
+    "doctor": 4,
+    "doctor --check stale-vectors": 4,
+    "gone.jsonl --yes": 4,
+}
 
 
 def test_the_tour(memctl: Memctl) -> None:

@@ -96,7 +96,7 @@ def test_stores_know_nothing_of_the_interface() -> None:
 
 
 def test_stores_know_nothing_of_each_other() -> None:
-    families = ("memctl.stores.sqlite", "memctl.stores.postgres")
+    families = ("memctl.stores.sqlite", "memctl.stores.postgres", "memctl.stores.api")
     for own in families:
         assert offences(of(own), *(family for family in families if family != own)) == []
 
@@ -109,7 +109,7 @@ def test_output_formats_know_no_store_and_no_command() -> None:
 def test_the_command_line_knows_no_driver_and_no_concrete_store() -> None:
     """`memctl.stores` picks the module of an address; only `demo`, which makes a file of its own, names one."""
     concrete = {".".join(module.split(".")[:3]) for module, _ in offences(of("memctl.stores"), *DRIVERS)}
-    assert {"memctl.stores.sqlite", "memctl.stores.postgres"} <= concrete
+    assert {"memctl.stores.sqlite", "memctl.stores.postgres", "memctl.stores.api"} <= concrete
     makers = {("memctl.cli.demo", "memctl.stores.demo")}
     assert set(offences(of("memctl.cli"), *DRIVERS, *concrete)) - makers == set()
 

@@ -37,13 +37,14 @@ from memctl.archive.format import (
     Damaged,
     Header,
     Line,
+    Run,
     Totals,
     Unreadable,
 )
 from memctl.archive.reader import Reader, in_order, read
 from memctl.archive.spelling import line_of
 from memctl.archive.verify import Verdict, verify
-from memctl.archive.writer import Writer, write
+from memctl.archive.writer import Writer, write, write_pieces
 
 __all__ = [
     "BLOCK_LINES",
@@ -54,6 +55,7 @@ __all__ = [
     "Header",
     "Line",
     "Reader",
+    "Run",
     "Totals",
     "Unreadable",
     "Verdict",
@@ -64,4 +66,5 @@ __all__ = [
     "read",
     "verify",
     "write",
+    "write_pieces",
 ]

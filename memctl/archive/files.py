@@ -22,12 +22,14 @@ _HASTENED_OCTETS = 16 * 1024 * 1024
 
 
 @contextmanager
-def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
+def new_file(path: Path, *, overwrite: bool = False, keep: bool = False) -> Iterator[BinaryIO]:
     """Give a stream whose octets are the file `path` once the `with` block is left, and not before.
 
     `.gz` and `.zst` compress. After an error, Ctrl-C included, nothing is left; a process that is killed leaves
     a hidden `.part` file and nothing under the final name. What is no file, such as a pipe, is written to
     directly. Raises MemctlError for a file that exists, unless it may be overwritten.
+
+    With `keep`, what is there after an error gets the name all the same: it may be the last copy.
     """
     _check(path, overwrite)
     if path.exists() and not path.is_file():
@@ -45,7 +47,11 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
             _rename(part, path, overwrite)
             _sync_folder(path.parent)
     finally:
-        part.unlink(missing_ok=True)
+        if keep and part.exists() and not _is_same(part, path):
+            with suppress(MemctlError, OSError):
+                _rename(part, path, overwrite)
+        if not keep or _is_same(part, path):
+            part.unlink(missing_ok=True)
 
 
 class _Hastening(io.FileIO):
@@ -81,6 +87,10 @@ def _check(path: Path, overwrite: bool) -> None:
 
 def _exists(path: Path) -> MemctlError:
     return MemctlError(f"{path} exists already", hint="another name, or --overwrite", code="exists")
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and one.samefile(other)
 
 
 def _rename(part: Path, path: Path, overwrite: bool) -> None:

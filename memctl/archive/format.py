@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
+from memctl.blocks import Block
 from memctl.errors import MemctlError
 from memctl.model import Instant, Item
 
@@ -62,6 +64,23 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     parts: frozenset[str]
     vectors_only: bool
     raw: bytes
+
+
+class Run(msgspec.Struct, frozen=True, gc=False):
+    """Lines of an archive that follow one another, and hold items with nothing odd about them.
+
+    `number` is that of the first; `parts` and `raw` are as in a `Line`, and the parts of all are the same.
+    """
+
+    number: int
+    block: Block
+    parts: frozenset[str]
+    raw: Sequence[bytes]
+
+    def lines(self) -> Iterator[Line]:
+        """Yield the lines one by one."""
+        for number, (item, raw) in enumerate(zip(self.block.items(), self.raw, strict=True), self.number):
+            yield Line(number, item, None, self.parts, False, raw)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,16 @@ import math
 import re
 import struct
 from base64 import b64decode
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
 from msgspec import UNSET
 
-from memctl.archive.format import PARTS, Line
+from memctl.archive.format import PARTS, Line, Run
 from memctl.archive.members import members_of, read_slowly, shortened
 from memctl.archive.rows import Cell, CommonRow, Fault, Row, VectorRow
+from memctl.blocks import Block
 from memctl.errors import UsageError
 from memctl.instants import from_datetime
 from memctl.model import Instant, Item, Problem, Vector, decode
@@ -26,13 +28,14 @@ from memctl.namespaces import parse_exact
 
 _DECODE = msgspec.json.Decoder(Row).decode
 _DECODE_COMMON = msgspec.json.Decoder(CommonRow).decode
-_SURE = re.compile(
+_INSTANT = (
     r"(?!0000)\d{4}-"
     r"(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
-    r"T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z",
-    re.ASCII,
-).fullmatch
+    r"T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z"
+)
+_SURE = re.compile(_INSTANT, re.ASCII).fullmatch
 """An instant of the model that stands in every year's calendar."""
+_ALL_SURE = re.compile(rf"(?:{_INSTANT}\n)*", re.ASCII).fullmatch
 _ONCE = (b'"namespace"', b'"key"', b'"value"', b'"expires_at"', b'"vectors"')
 _LARGEST_FLOAT32 = 3.4028235677973366e38
 """Anything from here on rounds to infinity."""
@@ -63,6 +66,49 @@ def parse(number: int, line: bytes, *, bare: bool) -> Line:
     except Fault as fault:
         return Line(number, None, str(fault), _NOTHING, False, line)
     return Line(number, item, None, _PART_SETS[mask], row.vectors_only, line)
+
+
+def run_of(number: int, lines: Sequence[bytes]) -> Run | None:
+    """Read lines of an archive without their line breaks, the first being line `number`, by column.
+
+    None where one of them takes a closer look, by `parse`, or where they do not all speak of the same parts.
+    """
+    try:
+        rows = list(map(_DECODE_COMMON, lines))
+        for line in lines:
+            if not line.isascii():
+                line.decode()
+        vectors = {
+            place: _vectors_of(row.vectors, bare=False)
+            for place, row in enumerate(rows)
+            if row.vectors is not UNSET and row.vectors
+        }
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Fault):
+        return None
+    without = {row.vectors is UNSET for row in rows}
+    labels = [row.namespace for row in rows]
+    created = tuple([row.created_at for row in rows])
+    updated = tuple([row.updated_at for row in rows])
+    expires = tuple([row.expires_at for row in rows])
+    minutes = tuple([row.ttl_minutes for row in rows])
+    if (
+        len(without) > 1
+        or not all(labels)
+        or not _are_sure(created)
+        or not (updated == created or _are_sure(updated))
+        or not _are_sure([each for each in expires if each is not None])
+        or not all(math.isfinite(each) for each in minutes if each is not None)
+    ):
+        return None
+    names = tuple(map(".".join, labels)), tuple([row.key for row in rows])
+    values = tuple([bytes(row.value) for row in rows])
+    block = Block(*names, values, created, updated, expires, minutes, vectors)
+    return Run(number, block, _ALL_BUT_VECTORS if without.pop() else _EVERY_PART, lines)
+
+
+def _are_sure(instants: Sequence[str]) -> bool:
+    column = "\n".join((*instants, ""))
+    return column.count("\n") == len(instants) and bool(_ALL_SURE(column))
 
 
 def _common(number: int, line: bytes) -> Line | None:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import lt
 from typing import Any
 
 import msgspec
 
 from memctl.archive.control import read_block, read_end
-from memctl.archive.format import BLOCK_LINES, Damage, Header, Line
-from memctl.archive.parsing import parse
+from memctl.archive.format import BLOCK_LINES, Damage, Header, Line, Run
+from memctl.archive.parsing import parse, run_of
 from memctl.archive.sources import CHUNK_OCTETS, CutOff, Unfinished
+from memctl.blocks import Block as Columns
 from memctl.model import Item, encode, is_clean, shown
 
 _BLOCK = b'{"block":'
 CONTROLS = (_BLOCK, b'{"end":')
 """How the lines of an archive begin that hold no item, but for the first."""
+_RUN_LINES = 250
 TOO_LONG = "too long to be an item: no line ends in sight"
 _CUT_OFF = "cut off: the file ends within this line"
 _OUT_OF_ORDER = "out of order: archives are sorted by namespace and key"
@@ -47,6 +50,36 @@ class Count:
             self.items += not line.vectors_only
             self.vectors += len(line.item.vectors)
 
+    def add_run(self, run: Run) -> None:
+        """Count lines."""
+        self.items += len(run.block)
+        self.vectors += sum(map(len, run.block.vectors.values()))
+
+
+def runs_of(lines: Iterator[bytes | Unfinished]) -> Iterator[list[bytes] | bytes | Unfinished]:
+    """Put lines of items that follow one another together; the others, and the unfinished, come singly."""
+    run: list[bytes] = []
+    octets = 0
+    try:
+        for line in lines:
+            if isinstance(line, Unfinished) or line.startswith(CONTROLS):
+                if run:
+                    yield run
+                    run, octets = [], 0
+                yield line
+                continue
+            run.append(line)
+            octets += len(line)
+            if len(run) == _RUN_LINES or octets >= CHUNK_OCTETS:
+                yield run
+                run, octets = [], 0
+    except CutOff:
+        if run:
+            yield run
+        raise
+    if run:
+        yield run
+
 
 class Proof:
     """An archive past its header: every line against its hashes, its order and its counts."""
@@ -65,7 +98,7 @@ class Proof:
         self._last: Item | None = None
         self._faults = 0
 
-    def run(self) -> Iterator[Line | Damage | Block]:
+    def run(self) -> Iterator[Line | Run | Damage | Block]:
         """Yield lines, damages and blocks in the order in which they come."""
         number = 1
         try:
@@ -74,18 +107,23 @@ class Proof:
             is_crlf = header.endswith(b"\r")
             self._take(header.removesuffix(b"\r"))
             self._hash(self._total)
-            for line in self._source:
+            for found in runs_of(self._source):
+                if isinstance(found, list):
+                    texts = [text.removesuffix(b"\r") for text in found] if is_crlf else found
+                    yield from self._items(number + 1, texts)
+                    number += len(texts)
+                    continue
                 number += 1
-                text = line.removesuffix(b"\r") if is_crlf and isinstance(line, bytes) else _text(line)
-                if not text.startswith(CONTROLS):
+                text = _text(found)
+                if isinstance(found, Unfinished) and not text.startswith(CONTROLS):
                     self._lines += 1
                     self._take(text)
-                    if isinstance(line, Unfinished):
-                        self._faults += 1
-                        yield faulty(number, text, TOO_LONG if line.too_long else _CUT_OFF)
-                    else:
-                        yield self._parsed(number, text)
-                elif text.startswith(_BLOCK):
+                    self._faults += 1
+                    yield faulty(number, text, TOO_LONG if found.too_long else _CUT_OFF)
+                    continue
+                if is_crlf and isinstance(found, bytes):
+                    text = text.removesuffix(b"\r")
+                if text.startswith(_BLOCK):
                     yield from self._end_block(number, text)
                 else:
                     yield from self._end(number, text)
@@ -97,6 +135,29 @@ class Proof:
             yield Damage(str(error), number + 1, None)
             return
         yield Damage("the archive is cut off: it has no end line", number + 1, None)
+
+    def _items(self, number: int, texts: list[bytes]) -> Iterator[Line | Run]:
+        """Yield lines, all together where nothing about them takes a closer look."""
+        self._lines += len(texts)
+        for text in texts:
+            self._take(text)
+        run = run_of(number, texts)
+        if run is not None and self._continues(run.block):
+            self._count.add_run(run)
+            yield run
+            return
+        for place, text in enumerate(texts, number):
+            yield self._parsed(place, text)
+
+    def _continues(self, block: Columns) -> bool:
+        """Tell whether items are in order, and come after the last one."""
+        places = list(zip(block.prefixes, block.keys, strict=True))
+        if not all(map(lt, places, places[1:])):  # code points of text that is UTF-8 sort as its octets do
+            return False
+        if self._last is not None and not _follows(self._last, block.item(0)):
+            return False
+        self._last = block.item(len(block) - 1)
+        return True
 
     def _take(self, text: bytes) -> None:
         """Remember octets for the hashes, which are faster over many of them."""

@@ -11,9 +11,9 @@ from typing import BinaryIO, Literal
 
 from memctl.archive.arrays import elements_of
 from memctl.archive.control import header_of
-from memctl.archive.format import BadLine, Damage, Damaged, Header, Line, Totals, Unreadable
-from memctl.archive.parsing import parse
-from memctl.archive.proof import CONTROLS, TOO_LONG, Block, Count, Proof, faulty
+from memctl.archive.format import BadLine, Damage, Damaged, Header, Line, Run, Totals, Unreadable
+from memctl.archive.parsing import parse, run_of
+from memctl.archive.proof import TOO_LONG, Block, Count, Proof, faulty, runs_of
 from memctl.archive.sources import CHUNK_OCTETS, CutOff, Read, Unfinished, lines_of, open_source
 from memctl.model import Item, encode
 from memctl.sorting import sort
@@ -68,14 +68,29 @@ class Reader:
 
     def __iter__(self) -> Iterator[Line]:
         """Yield every line that says something of an item. Raises Damaged where the archive is."""
-        for event in self.events():
-            if isinstance(event, Line):
-                yield event
-            elif isinstance(event, Damage):
+        for found in self.runs():
+            if isinstance(found, Run):
+                yield from found.lines()
+            else:
+                yield found
+
+    def runs(self) -> Iterator[Line | Run]:
+        """Yield what iterating yields, but lines of an archive together where there is nothing odd about them."""
+        for event in self._events():
+            if isinstance(event, Damage):
                 raise Damaged(event)
+            if not isinstance(event, Block):
+                yield event
 
     def events(self) -> Iterator[Line | Damage | Block]:
         """Yield the lines, and between them what is wrong with the archive and which blocks are right."""
+        for event in self._events():
+            if isinstance(event, Run):
+                yield from event.lines()
+            else:
+                yield event
+
+    def _events(self) -> Iterator[Line | Run | Damage | Block]:
         if self.header is None:
             return self._bare()
         if self._proved:
@@ -112,12 +127,24 @@ class Reader:
         except Damaged as error:
             yield error.damage
 
-    def _once_more(self) -> Iterator[Line]:
-        for number, text in enumerate(self._lines(), 1):
-            if number > 1 and isinstance(text, bytes) and not text.startswith(CONTROLS):
-                line = parse(number, text.removesuffix(b"\r"), bare=False)
-                self._progress.add(line)
-                yield line
+    def _once_more(self) -> Iterator[Line | Run]:
+        lines = self._lines()
+        next(lines)
+        number = 1
+        for found in runs_of(lines):
+            if not isinstance(found, list):
+                number += 1
+                continue
+            texts = [text.removesuffix(b"\r") for text in found]
+            if run := run_of(number + 1, texts):
+                self._progress.add_run(run)
+                yield run
+            else:
+                for place, text in enumerate(texts, number + 1):
+                    line = parse(place, text, bare=False)
+                    self._progress.add(line)
+                    yield line
+            number += len(texts)
 
     def _elements(self) -> Iterator[bytes]:
         self._progress.octets = len(self._start)

@@ -7,7 +7,7 @@ leave the interpreter to the thread that spells the next ones.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, BinaryIO
 
@@ -17,7 +17,9 @@ from msgspec import UNSET, UnsetType
 
 from memctl.archive.background import Background
 from memctl.archive.format import BLOCK_LINES, VERSION, Header, Totals
+from memctl.archive.lines import VectorRow, lines_of
 from memctl.archive.spelling import Spelling
+from memctl.blocks import Block, Piece
 from memctl.model import Instant, Item, shown
 
 CHUNK_OCTETS = 1024 * 1024
@@ -25,15 +27,6 @@ WAITED_OCTETS = 8 * CHUNK_OCTETS
 
 Progress = Callable[[int], None]
 """Told now and then how many more lines are done."""
-
-
-class VectorRow(msgspec.Struct, frozen=True, gc=False):
-    """A vector as it stands in a line; octets become base64."""
-
-    field: str
-    embedding: bytes | None
-    created_at: Instant | None
-    updated_at: Instant | None
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
@@ -57,8 +50,19 @@ def write(
     stream: BinaryIO, header: Header, items: Iterable[Item], *, progress: Progress | None = None
 ) -> Totals:
     """Write an archive of `items`, which come in byte order of (prefix, key). The stream stays open."""
+    return write_pieces(stream, header, (items,), progress=progress)
+
+
+def write_pieces(
+    stream: BinaryIO, header: Header, pieces: Iterable[Piece], *, progress: Progress | None = None
+) -> Totals:
+    """Write an archive of items that come in blocks or one by one; it is the same either way."""
     with Writer(stream, header, progress=progress) as writer:
-        writer.extend(items)
+        for piece in pieces:
+            if isinstance(piece, Block):
+                writer.add(piece)
+            else:
+                writer.extend(piece)
     return writer.totals
 
 
@@ -87,20 +91,47 @@ class Writer:
     def extend(self, items: Iterable[Item], *, vectors_only: bool = False) -> None:
         """Write items; with `vectors_only`, nothing but their vectors."""
         left = iter(items)
-        while chunk := _take(left, BLOCK_LINES - self._lines % BLOCK_LINES):
+        while chunk := _take(left, self._room):
             octets = b"" if vectors_only or not self._is_common else self._spelled(chunk)
             if not octets:
                 octets = b"".join([self._line(item, vectors_only) for item in chunk])
-            self._output.write_lines(octets)
-            self._lines += len(chunk)
             if not vectors_only:
                 self._items += len(chunk)
             if self._has_vectors or vectors_only:
                 self._vectors += sum([len(item.vectors) for item in chunk])
-            if not self._lines % BLOCK_LINES:
-                self._output.end_block(self._lines // BLOCK_LINES, chunk[-1])
-            if self._progress:
-                self._progress(len(chunk))
+            self._write(octets, len(chunk), chunk[-1].prefix, chunk[-1].key)
+
+    def add(self, block: Block) -> None:
+        """Write the items of a block."""
+        rest: Block | None = block
+        while rest is not None:
+            part, rest = rest.cut(self._room) if len(rest) > self._room else (rest, None)
+            octets = lines_of(part, has_vectors=self._has_vectors) if self._is_common else None
+            if octets is None:
+                self.extend(part.items())
+                continue
+            self._items += len(part)
+            if self._has_vectors:
+                self._vectors += sum(map(len, part.vectors.values()))
+            self._write(octets, len(part), part.prefixes[-1], part.keys[-1])
+
+    @property
+    def _room(self) -> int:
+        """How many lines there are to the end of the archive's block."""
+        return BLOCK_LINES - self._lines % BLOCK_LINES
+
+    def _write(self, octets: bytes, lines: int, *last: str) -> None:
+        """Hand on some lines, and the line of the block that they end."""
+        self._output.write_lines(octets)
+        self._lines += lines
+        if not self._lines % BLOCK_LINES:
+            self._output.end_block(self._lines // BLOCK_LINES, last)
+        if self._progress:
+            self._progress(lines)
+
+    def sync(self) -> None:
+        """Return when everything so far has gone through the stream."""
+        self._output.sync()
 
     def _line(self, item: Item, vectors_only: bool = False) -> bytes:
         line, is_raw = self._spelling.line(item, vectors_only=vectors_only)
@@ -211,12 +242,16 @@ class _Output:
         if len(octets) > WAITED_OCTETS:  # else several of them would wait in memory
             self._thread.wait()
 
-    def end_block(self, number: int, last: Item) -> None:
+    def end_block(self, number: int, last: Sequence[str]) -> None:
         self._thread.run(self._put_block, number, last)
 
     def end(self, items: int, vectors: int) -> None:
         """Write the end line, and wait until everything is written."""
         self._thread.run(self._put_end, items, vectors)
+        self._thread.wait()
+
+    def sync(self) -> None:
+        self._thread.run(self._stream.flush)
         self._thread.wait()
 
     def close(self) -> None:
@@ -231,12 +266,12 @@ class _Output:
         self._block.update(octets)
         self._put(octets)
 
-    def _put_block(self, number: int, last: Item) -> None:
+    def _put_block(self, number: int, last: Sequence[str]) -> None:
         line = {
             "block": number,
             "lines": BLOCK_LINES,
             "sha256": self._block.hexdigest(),
-            "last": [shown(last.prefix), shown(last.key)],
+            "last": list(map(shown, last)),
         }
         self._block = hashlib.sha256()
         self._put(orjson.dumps(line) + b"\n")

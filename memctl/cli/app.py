@@ -19,7 +19,7 @@ from memctl.cli.environment import Environment
 from memctl.cli.options import global_options, groups_of
 from memctl.errors import MemctlError
 
-LOOK, MOVE, KEEP = "Look", "Move", "Get going"
+LOOK, CHANGE, MOVE, KEEP = "Look", "Change", "Move", "Get going"
 
 COMMANDS = {
     "ls": LOOK,
@@ -27,6 +27,18 @@ COMMANDS = {
     "search": LOOK,
     "stats": LOOK,
     "info": LOOK,
+    "put": CHANGE,
+    "rm": CHANGE,
+    "mv": CHANGE,
+    "expire": CHANGE,
+    "sweep": CHANGE,
+    "policy": CHANGE,
+    "forget": CHANGE,
+    "doctor": CHANGE,
+    "guard": CHANGE,
+    "history": CHANGE,
+    "log": LOOK,
+    "undo": CHANGE,
     "export": MOVE,
     "import": MOVE,
     "migrate": MOVE,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +107,7 @@ def bring_in(
     options: Options,
     *,
     make: Callable[[], Target],
+    another: Callable[[], Target],
     is_ordered: bool,
     expected: int | None,
     what: str,
@@ -114,14 +115,17 @@ def bring_in(
     """Survey the source, refuse or ask, write, and report.
 
     `entries` begins the source anew each time; `make` opens the target with its tables made, where it has
-    none yet.
+    none yet; `another` opens it once more, with the tables as they are by then.
     """
     from memctl.cli.progress import progress
     from memctl.render.units import counted
+    from memctl.store import Narrow
     from memctl.stores.planned import Planned
     from memctl.transfer import Moved, refuse_unless_clean, survey, transfer
 
     rules = options.rules(is_ordered=is_ordered)
+    if isinstance(target, Narrow):
+        rules = replace(rules, lost=target.lost)
     started = monotonic()
     with _rejects(context, options.rejects) as reject, progress(context, "checking", expected) as advance:
         found = survey(entries(), target, rules, reject=reject, progress=advance)
@@ -131,13 +135,32 @@ def bring_in(
         context.confirm(f"{items} that differ will be overwritten in {target.address}.")
     moved = Moved(found.to_write, found.vectors, found.octets, rejected=found.rejected)
     if not context.is_dry_run:
+        is_sure = True
         if isinstance(target, Planned):
             is_sure, target = target.is_sure, make()
             if not is_sure and options.on_error != "skip":
                 _ask_server(entries(), target, rules)
-        with progress(context, what, expected) as advance:
-            moved = transfer(entries(), target, rules, progress=advance)
+                is_sure = True
+        if found.to_write:
+            judged = is_sure and not found.rejected
+            beside = _others(context, target, another)
+            with progress(context, what, expected) as advance:
+                moved = transfer(entries(), target, rules, progress=advance, judged=judged, beside=beside)
+        else:
+            target.finish()
     _report(context, found, moved, monotonic() - started, what)
+    if rules.lost & {"created_at", "updated_at"} and moved.items:
+        context.note(
+            f"{target.address} sets created_at and updated_at itself: those of the source are not kept"
+        )
+
+
+def _others(context: Context, target: Target, another: Callable[[], Target]) -> list[Target]:
+    """With --jobs, open a server of SQL as often as it is to be written to at the same time."""
+    from memctl.store import Splittable
+
+    jobs: int = context.options.get("jobs", 1)
+    return [another() for _ in range(jobs - 1)] if isinstance(target, Splittable) else []
 
 
 def _ask_server(entries: Iterable[Entry], target: Target, rules: Rules) -> None:
@@ -163,6 +186,7 @@ def _report(context: Context, found: Survey, moved: Moved, seconds: float, what:
         "unchanged": found.unchanged,
         "overwritten": found.changed,
         "vectors_left_out": found.vectors_left_out,
+        "expiries_left_out": found.expiries_left_out,
         "dry_run": context.is_dry_run,
         "seconds": round(seconds, 3),
     }
@@ -174,6 +198,7 @@ def _report(context: Context, found: Survey, moved: Moved, seconds: float, what:
             (moved.overtaken, "left to somebody else who wrote them meanwhile"),
             (moved.rejected, "rejected"),
             (found.vectors_left_out, "vectors left out"),
+            (found.expiries_left_out, "with an expiry that does not arrive as it was"),
         )
         if count
     ]
@@ -190,7 +215,7 @@ def _report(context: Context, found: Survey, moved: Moved, seconds: float, what:
     if moved.rejected:
         more = moved.rejected - len(found.samples)
         context.warn(f"… and {more:,} more" if more else f"{moved.rejected:,} rejected", outcome=3)
-    if found.vectors_left_out or moved.overtaken:
+    if found.vectors_left_out or found.expiries_left_out or moved.overtaken:
         context.outcomes.add(3)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from memctl.config import Config
     from memctl.render import Column, Report, Row
     from memctl.store import Setup, Store, Target
+    from memctl.stores import Surroundings
 
 Closes = TypeVar("Closes", bound="SupportsClose")
 
@@ -78,9 +79,13 @@ class Context:
             raise UsageError(f"--timeout {given}: a number of seconds above 0 is expected")
         return seconds
 
-    def open(self) -> Store:
-        """Open the one store that this command is about."""
-        return self.open_at(self.address())
+    def open(self, *, may_lag: bool = False) -> Store:
+        """Open the one store that this command is about.
+
+        With `may_lag` it is read a few seconds behind the present, and this is said, where a server does that
+        without being in an agent's way.
+        """
+        return self.open_at(self.address(), may_lag=may_lag)
 
     def emit(self, columns: Sequence[Column], rows: Iterable[Row], *, tree: bool = False) -> None:
         """Show rows in the format asked for."""
@@ -144,8 +149,6 @@ class Context:
 
     def read_names(self, source: str) -> Iterator[tuple[str, str]]:
         """Yield the (namespace, key) pairs of a file, or of standard input for `-`, as `-o name` writes them."""
-        from memctl.render.name import parse_name
-
         if source == "-":
             lines: BinaryIO = self.environment.stdin
         else:
@@ -153,13 +156,7 @@ class Context:
                 lines = self._open.enter_context((self.environment.folder / source).open("rb"))
             except OSError as error:
                 raise UsageError(f"{source} cannot be read: {error.strerror}") from None
-        for number, line in enumerate(lines, 1):
-            if not line.strip(b" \r\n"):  # a lone tab is a name: the empty key of the empty namespace
-                continue
-            try:
-                yield parse_name(line)
-            except UsageError as error:
-                raise UsageError(f"line {number} of {source}: {error.message}", hint=error.hint) from None
+        yield from names_in(lines, source)
 
     def close(self) -> None:
         """Close every store that was opened."""
@@ -216,6 +213,14 @@ class Context:
             )
         return address.with_defaults(self._setting("schema"), self._setting("table"))
 
+    def addresses(self) -> list[Address]:
+        """Find the stores of a command that takes several: each `-s`, or else the one that `address` finds."""
+        given: list[str] = self.options.get("store") or []
+        if not given:
+            return [self.address()]
+        schema, table = self._setting("schema"), self._setting("table")
+        return [self.resolve(named).with_defaults(schema, table) for named in dict.fromkeys(given)]
+
     def resolve(self, named: str, *, source: Config | None = None) -> Address:
         """Return the address of a store that is named or addressed; a configured name beats a file.
 
@@ -237,8 +242,9 @@ class Context:
             self._from_the_folder.add(address.target)
         return address
 
-    def open_at(self, address: Address) -> Store:
-        """Open a store for reading."""
+    def open_at(self, address: Address, *, may_lag: bool = False) -> Store:
+        """Open a store for reading; `may_lag` as in `open`."""
+        from memctl.store import Lagging
         from memctl.stores import open_store
 
         self._trace()
@@ -247,9 +253,34 @@ class Context:
             timeout=self.timeout,
             clock=self.environment.clock,
             immutable=bool(self.options.get("immutable")),
+            as_of=self.options.get("as_of") or ("follower" if may_lag else None),
+            surroundings=self._surroundings,
         )
         self._open.callback(store.close)
-        return store
+        if isinstance(store, Lagging) and store.age:
+            self.note(f"read as it was {store.age:.1f} s ago; --as-of now reads the present")
+        return self._shared_out(store, address)
+
+    def _shared_out(self, store: Store, address: Address) -> Store:
+        """With --jobs, let several processes read a store that can be read so."""
+        from memctl.store import Splittable
+
+        jobs = self.options.get("jobs", 1)
+        if jobs < 1:
+            raise UsageError(f"--jobs {jobs}: at least 1 is expected")
+        if jobs == 1:
+            return store
+        if not isinstance(store, Splittable):
+            self.note(f"{store.address} is read by one process: --jobs is for servers of SQL")
+            return store
+        from dataclasses import replace
+
+        from memctl.stores import open_moment
+        from memctl.stores.parallel import Parallel
+
+        scheme = "cockroach" if store.kind == "cockroach" else address.scheme
+        where = replace(address, scheme=scheme, schema=address.schema)
+        return Parallel(store, where, jobs=jobs, timeout=self.timeout, open_at=open_moment)
 
     def open_to_write(self, address: Address, setup: Setup | None = None) -> Target:
         """Open a store for writing; one that only `./memctl.toml` names is told before anything is written."""
@@ -258,11 +289,24 @@ class Context:
         self._trace()
         if address.target in self._from_the_folder:
             self.say(f"writing to the store that {self.environment.folder / 'memctl.toml'} names")
+            self._from_the_folder.discard(address.target)  # told once
         if self.is_dry_run and address.scheme == "sqlite":
             self.open_at(address)  # refuses a file that opening it to write would recover
-        store = open_writer(address, timeout=self.timeout, clock=self.environment.clock, setup=setup)
+        store = open_writer(
+            address,
+            timeout=self.timeout,
+            clock=self.environment.clock,
+            setup=setup,
+            surroundings=self._surroundings,
+        )
         self._open.callback(store.close)
         return store
+
+    @property
+    def _surroundings(self) -> Surroundings:
+        from memctl.stores import Surroundings
+
+        return Surroundings(self.environment.folder, self.environment.variables)
 
     def _trace(self) -> None:
         """With --debug, tell the statements from the first store on that is opened."""
@@ -276,6 +320,16 @@ class Context:
         """Close something when the command is over."""
         self._open.callback(resource.close)
         return resource
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Close what is opened inside when the block is left, and not only when the command is over."""
+        outer, self._open = self._open, ExitStack()
+        try:
+            yield
+        finally:
+            self._open.close()
+            self._open = outer
 
     @property
     def is_dry_run(self) -> bool:
@@ -292,3 +346,16 @@ class Context:
         self.environment.stderr.flush()
         if self.environment.stdin.readline().strip().lower() not in (b"y", b"yes"):
             raise MemctlError("nothing was changed", code="declined")
+
+
+def names_in(lines: Iterable[bytes], source: str) -> Iterator[tuple[str, str]]:
+    """Yield the (namespace, key) pairs that lines hold. Raises UsageError that names line and `source`."""
+    from memctl.render.name import parse_name
+
+    for number, line in enumerate(lines, 1):
+        if not line.strip(b" \r\n"):  # a lone tab is a name: the empty key of the empty namespace
+            continue
+        try:
+            yield parse_name(line)
+        except UsageError as error:
+            raise UsageError(f"line {number} of {source}: {error.message}", hint=error.hint) from None

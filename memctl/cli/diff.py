@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memctl.cli.context import Context
-from memctl.cli.options import Map, Namespace, NoSnapshot
+from memctl.cli.options import Map, Namespace, NoSnapshot, sharing, taking
 from memctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from memctl.render import Row
 
 
+@taking(sharing)
 def diff(
     ctx: typer.Context,
     a: Annotated[str, typer.Argument(metavar="A", help="A store or an archive.")],
@@ -44,8 +45,8 @@ def diff(
       memctl diff backup.jsonl.gz prod --ignore expiry
     """
     from memctl import namespaces
-    from memctl.cli.sides import items_of, open_side
-    from memctl.compare import merge
+    from memctl.cli.sides import open_side, pieces_of
+    from memctl.compare import pair
     from memctl.mapping import parse
     from memctl.render import Column, Kind
 
@@ -58,7 +59,7 @@ def diff(
     with ExitStack() as sides:
         one = sides.enter_context(open_side(context, a, snapshot=not no_snapshot))
         other = sides.enter_context(open_side(context, b, snapshot=not no_snapshot))
-        pairs = merge(items_of(one, pattern, rules), items_of(other, pattern))
+        pairs = pair(pieces_of(one, pattern, rules), pieces_of(other, pattern))
         context.emit(columns, _rows(pairs, parts, seen))
     differing = seen["a"] + seen["b"] + seen["both"]
     if not differing:
@@ -71,11 +72,15 @@ def diff(
     )
 
 
-def _rows(pairs: Iterator[Pair], parts: tuple[str, ...], seen: Counter[str]) -> Iterator[Row]:
+def _rows(pairs: Iterator[Pair | int], parts: tuple[str, ...], seen: Counter[str]) -> Iterator[Row]:
     from memctl.compare import differences
     from memctl.model import shown
 
-    for one, other in pairs:
+    for found in pairs:
+        if isinstance(found, int):
+            seen["equal"] += found
+            continue
+        one, other = found
         if one is not None and other is not None:
             differing = () if one == other else differences(one, other, parts)
             where = "both" if differing else "equal"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memctl.cli.context import Context
-from memctl.cli.options import Namespace, NoSnapshot, choice, conditions, given, taking
+from memctl.cli.options import Namespace, NoSnapshot, choice, conditions, given, sharing, taking
 from memctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     from memctl.archive import Header
     from memctl.cli.progress import Advance
-    from memctl.model import Item
+    from memctl.model import Detail, Item
     from memctl.selection import Selection
     from memctl.store import Count, Store
 
 _FORMATS = ("archive", "json")
 
 
-@taking(conditions)
+@taking(conditions, sharing)
 def export(
     ctx: typer.Context,
     ns: Namespace = None,
@@ -49,6 +49,12 @@ def export(
             autocompletion=choice(*_FORMATS),
         ),
     ] = "archive",
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at", metavar="TIME", help="The store as it was then, by its history; see `memctl history`."
+        ),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it exists.")] = False,
     no_snapshot: NoSnapshot = False,
 ) -> None:
@@ -64,6 +70,8 @@ def export(
     """
     from memctl.cli.progress import progress
     from memctl.cli.selecting import selection_of
+    from memctl.instants import parse_time
+    from memctl.past import Then
 
     context: Context = ctx.obj
     if form not in _FORMATS:
@@ -73,11 +81,13 @@ def export(
         raise UsageError("--format json and -o markdown are two answers; ask for one")
     started = monotonic()
     with ExitStack() as stack:
-        store = context.open()
+        store = context.open(may_lag=at is None)
+        if at is not None:
+            store = Then(store, parse_time(at, store.now()))
         selection = selection_of(store, within=ns, text=text, **given(context, conditions))
         source = store if no_snapshot else stack.enter_context(store.snapshot())
         job = _Job(context, source, selection, with_vectors=not no_vectors)
-        count = job.count()
+        count = job.count(anyway=context.is_dry_run)
         expected = count.items if count else None
         if context.is_dry_run:
             done = _Done(expected or 0, count.vectors if count and not no_vectors else 0, 0)
@@ -92,6 +102,8 @@ def export(
                     done = job.archive(stream, count, advance)
             stack.close()
         _tell(context, job, done, count, file, monotonic() - started)
+        if isinstance(source, Then) and source.restored and job.with_vectors:
+            context.note(f"{source.restored:,} of them have changed since, and come without vectors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +123,12 @@ class _Job:
         self.leaves_out_vectors = not with_vectors and Capability.VECTORS in source.capabilities
         self.with_vectors = with_vectors and Capability.VECTORS in source.capabilities
 
-    def count(self) -> Count | None:
-        """Count in the same snapshot that is read afterwards; None where there is none."""
+    def count(self, *, anyway: bool) -> Count | None:
+        """Count in the same snapshot that is read afterwards; None where there is none, unless `anyway`."""
         from memctl.model import Detail
         from memctl.store import Capability, Count, Counted
 
-        if Capability.SNAPSHOT not in self.source.capabilities:
+        if Capability.SNAPSHOT not in self.source.capabilities and not anyway:
             return None
         orphans = 0
         selection = self.selection
@@ -133,10 +145,11 @@ class _Job:
 
     def archive(self, stream: BinaryIO, count: Count | None, advance: Advance) -> _Done:
         """Write an archive."""
-        from memctl.archive import write
+        from memctl.archive import write_pieces
         from memctl.render.units import counted
 
-        totals = write(stream, self._header(count), self._items(), progress=advance)
+        pieces = self.selection.pieces(self.source, vectors=self._detail)
+        totals = write_pieces(stream, self._header(count), pieces, progress=advance)
         if totals.raw:
             items = counted(totals.raw, "item")
             self.context.warn(
@@ -165,10 +178,14 @@ class _Job:
         stream.write(b"\n")
         return self._render(document, advance)
 
-    def _items(self) -> Iterator[Item]:
+    @property
+    def _detail(self) -> Detail:
         from memctl.model import Detail
 
-        return self.selection.select(self.source, vectors=Detail.FULL if self.with_vectors else Detail.NONE)
+        return Detail.FULL if self.with_vectors else Detail.NONE
+
+    def _items(self) -> Iterator[Item]:
+        return self.selection.select(self.source, vectors=self._detail)
 
     def _render(self, document: object, advance: Advance) -> _Done:
         from memctl.cli.rows import ITEM_COLUMNS, VECTORS_COLUMN, item_row

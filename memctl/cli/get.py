@@ -35,6 +35,12 @@ def get(
             "--from", metavar="FILE", help="Read names from a file, or - for standard input: `-o name`."
         ),
     ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at", metavar="TIME", help="As they were then, by the store's history; vectors are not kept."
+        ),
+    ] = None,
 ) -> None:
     """Show items whole: value, times, expiry, and with --vectors their embeddings.
 
@@ -63,7 +69,7 @@ def get(
     store = context.open()
     missing = _Missing()
     detail = Detail.FULL if vectors else Detail.NONE
-    found = _fetch(store, names, detail, missing)
+    found = _fetch(store, names, detail, missing) if at is None else _then(store, names, at, detail, missing)
     if value:
         _write_values(context, found)
     else:
@@ -89,6 +95,22 @@ def _fetch(
                 del wanted[item.key]
                 yield item
             missing.add(prefix, list(wanted))
+
+
+def _then(
+    store: Store, names: Iterable[tuple[str, str]], at: str, detail: Detail, missing: _Missing
+) -> Iterator[Item]:
+    """Yield items as they were at a time; one that changed since comes without vectors."""
+    from memctl.instants import parse_time
+    from memctl.past import item_at
+
+    moment = parse_time(at, store.now())
+    for prefix, key in names:
+        item = item_at(store, prefix, key, moment, detail)
+        if item is None:
+            missing.add(prefix, [key])
+        else:
+            yield item
 
 
 class _Missing:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memctl.cli.context import Context
-from memctl.cli.options import Dims, In, IndexKind, Metric, VectorType, bringing, conditions, given, taking
+from memctl.cli.options import (
+    Dims,
+    In,
+    IndexKind,
+    Metric,
+    VectorType,
+    bringing,
+    conditions,
+    given,
+    sharing,
+    taking,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
     from memctl.archive import Line
@@ -18,7 +30,7 @@ if TYPE_CHECKING:
     from memctl.transfer import Entry
 
 
-@taking(bringing, conditions)
+@taking(bringing, conditions, sharing)
 def import_(
     ctx: typer.Context,
     file: Annotated[
@@ -61,12 +73,14 @@ def import_(
     address = context.address()
     target = open_target(context, address, setup)
     selection = read_selection(target.now(), text=text, within=within, **given(context, conditions))
+    again = _again(source)
     bring_in(
         context,
-        lambda: _entries(source, selection, raw=raw),
+        lambda: _entries(source, selection, raw=raw, proved=again()),
         target,
         options,
         make=lambda: context.open_to_write(address, setup),
+        another=lambda: context.open_to_write(address),
         is_ordered=header is not None,
         expected=header.items if header else None,
         what="imported",
@@ -77,20 +91,39 @@ def _column_type(vector_type: str | None) -> str | None:
     return vector_type if vector_type in ("vector", "halfvec") else None
 
 
-def _entries(source: BinaryIO, selection: Selection, *, raw: bool) -> Iterator[Entry]:
-    from memctl.archive import read
-    from memctl.transfer import Incoming, Rejected
+def _again(source: BinaryIO) -> Callable[[], bool]:
+    """Return what tells whether a file is read once more, and nobody has written to it since it was asked first."""
+    seen: list[tuple[int, int]] = []
+
+    def ask() -> bool:
+        state = os.fstat(source.fileno())
+        seen.append((state.st_mtime_ns, state.st_size))
+        return len(seen) > 1 and seen[-1] == seen[0]
+
+    return ask
+
+
+def _entries(source: BinaryIO, selection: Selection, *, raw: bool, proved: bool) -> Iterator[Entry]:
+    from memctl.archive import Run, read
+    from memctl.transfer import Incoming, Rejected, Several
 
     source.seek(0)
-    reader = read(source)
-    is_bare = reader.header is None
-    for line in reader:
-        if line.item is None:
+    reader = read(source, proved=proved)
+    is_bare, is_all = reader.header is None, selection.is_everything
+    for line in reader.runs():
+        if isinstance(line, Run):
+            if is_all:
+                yield Several(line.block, line.parts, line.number)
+            else:
+                for each in line.lines():
+                    if each.item is not None and selection.matches(each.item):
+                        yield Incoming(each.item, each.parts, each.number)
+        elif line.item is None:
             yield Rejected(line.fault or "unreadable", None, None, line.number, line.raw)
-        elif line.vectors_only:
-            yield Rejected("vectors without their item", line.item, "vectors", line.number, line.raw)
-        elif not selection.is_everything and not selection.matches(line.item):
+        elif not is_all and not selection.matches(line.item):
             continue
+        elif line.vectors_only:
+            yield Incoming(line.item, line.parts, line.number, vectors_only=True)
         elif is_bare and not raw and (refused := _refused(line)):
             yield Rejected(refused[1], line.item, refused[0], line.number, line.raw)
         else:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from memctl.guard import Guarded, State
+from memctl.history import Remembering
 from memctl.render import Facts, Report, Section
 from memctl.render.units import octets
-from memctl.store import Capability, Description, Index, Ledger, Store, Table, VectorSetup
+from memctl.store import Capability, Description, Index, Ledger, Narrow, Store, Table, VectorSetup
 
 _MEANINGS = {
     Capability.EXPIRY: ("items can expire", "no TTL columns: items never expire"),
@@ -19,9 +21,24 @@ _MEANINGS = {
     Capability.CASCADE: ("an item's vectors go with it", "a deleted item leaves its vectors behind"),
     Capability.KEEPS_CREATED: ("created_at survives an overwrite", "an overwrite resets created_at"),
     Capability.SNAPSHOT: ("a command reads one moment", "a command reads in parts, so that no writer waits"),
+    Capability.TIMES: (
+        "created_at and updated_at can be set: a copy keeps them",
+        "the store sets created_at and updated_at itself",
+    ),
     Capability.RAW_TEXT: ("values are the text that was written", "the database rewrites a value's JSON"),
 }
 """What it means that a store has a capability, and that it has not."""
+
+_UNSEEN = {
+    Capability.EXPIRY: "an item's expiry does not show through this interface",
+    Capability.VECTORS: "embeddings do not show through this interface",
+    Capability.VECTOR_TIMES: "embeddings do not show through this interface",
+    Capability.CASCADE: "the store looks after its embeddings itself",
+    Capability.KEEPS_CREATED: "an overwrite may reset created_at",
+    Capability.SNAPSHOT: "a command reads page by page, and says when pages moved",
+    Capability.RAW_TEXT: "the store decodes a value's JSON and writes it anew",
+}
+"""What it means that a store does not show a capability through an interface that shows few."""
 
 
 def report_of(store: Store, found: Description | None) -> Report:
@@ -47,6 +64,7 @@ def _data(store: Store, found: Description | None) -> dict[str, Any]:
     - `indexes`: `name`, `table`, `definition`, `valid`
     - `vectors`: `type`, `dims` (an array), `index`, `metric`
     - `bytes`: size on disk; `facts`: what only this backend has
+    - `guard`: rule to its state; `history`: `on`, `entries`, `bytes`, null where it was never switched on
     - `capabilities`: name to `present` and `meaning`
     """
     shared = {
@@ -68,6 +86,10 @@ def _data(store: Store, found: Description | None) -> dict[str, Any]:
         "vectors": found and found.vectors and _vectors(found.vectors),
         "bytes": found and found.octets,
         "facts": found and found.facts,
+        "guard": {each.rule: each.state.value for each in store.guards()}
+        if isinstance(store, Guarded)
+        else None,
+        "history": _remembered(store),
         "capabilities": capabilities,
     }
 
@@ -147,7 +169,33 @@ def _sections(store: Store, found: Description, faults: list[str]) -> Iterator[S
     ledgers = [(ledger.table, _ledger_line(ledger)) for ledger in found.ledgers]
     yield Facts("Tables", (*tables, *ledgers))
     yield Facts("Indexes", tuple((index.name, _index_line(index)) for index in found.indexes))
+    yield from _keepers(store)
     yield _capabilities(store)
+
+
+def _keepers(store: Store) -> Iterator[Section]:
+    """Yield what memctl has put into the database, if anything."""
+    lines: list[tuple[str, str]] = []
+    if isinstance(store, Guarded):
+        lines += [
+            (each.rule, f"guard, {each.state.value}")
+            for each in store.guards()
+            if each.state in (State.INSTALLED, State.OUTDATED)
+        ]
+    if remembered := _remembered(store):
+        state = "on" if remembered["on"] else "off"
+        lines.append(
+            ("history", f"{state}, {remembered['entries']:,} entries, {octets(remembered['bytes'])}")
+        )
+    if lines:
+        yield Facts("Kept by memctl", tuple(lines))
+
+
+def _remembered(store: Store) -> dict[str, Any] | None:
+    status = store.history() if isinstance(store, Remembering) else None
+    if status is None:
+        return None
+    return {"on": status.is_on, "entries": status.entries, "bytes": status.octets}
 
 
 def _heading(table: Table) -> str:
@@ -191,7 +239,9 @@ def _capabilities(store: Store) -> Facts:
 
 def _meaning(store: Store, name: Capability) -> str:
     present, absent = _MEANINGS[name]
-    return present if name in store.capabilities else absent
+    if name in store.capabilities:
+        return present
+    return _UNSEEN.get(name, absent) if isinstance(store, Narrow) else absent
 
 
 def _fact(name: str, value: Any) -> str:

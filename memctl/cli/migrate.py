@@ -18,6 +18,7 @@ from memctl.cli.options import (
     bringing,
     conditions,
     given,
+    sharing,
     taking,
 )
 from memctl.errors import UsageError
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from memctl.transfer import Entry
 
 
-@taking(bringing, conditions)
+@taking(bringing, conditions, sharing)
 def migrate(
     ctx: typer.Context,
     src: Annotated[str, typer.Argument(metavar="SRC", help="The store to read.")],
@@ -87,6 +88,7 @@ def migrate(
             target,
             options,
             make=lambda: context.open_to_write(target_address, setup),
+            another=lambda: context.open_to_write(target_address),
             is_ordered=True,
             expected=None,
             what="migrated",
@@ -99,10 +101,11 @@ def migrate(
 
 
 def _entries(source: Store, selection: Selection) -> Iterator[Entry]:
+    from memctl.blocks import Block
     from memctl.compare import PARTS
     from memctl.model import Detail
     from memctl.store import Capability
-    from memctl.transfer import Incoming
+    from memctl.transfer import Incoming, Several
 
     parts = set(PARTS)
     if Capability.EXPIRY not in source.capabilities:
@@ -110,8 +113,11 @@ def _entries(source: Store, selection: Selection) -> Iterator[Entry]:
     if Capability.VECTORS not in source.capabilities:
         parts.remove("vectors")
     given = frozenset(parts)
-    for item in selection.select(source, vectors=Detail.FULL):
-        yield Incoming(item, given)
+    for piece in selection.pieces(source, vectors=Detail.FULL):
+        if isinstance(piece, Block):
+            yield Several(piece, given)
+        else:
+            yield from (Incoming(item, given) for item in piece)
 
 
 def _verify(
@@ -119,23 +125,27 @@ def _verify(
 ) -> None:
     """Compare what was selected with what the target now holds; more may be there."""
     from memctl.cli.sides import renamed
-    from memctl.compare import differences, merge
+    from memctl.compare import PARTS, differences, merge
     from memctl.model import EVERYTHING, Detail
+    from memctl.store import Narrow
 
     there = context.open_at(address)
+    lost = there.lost if isinstance(there, Narrow) else frozenset()
+    parts = [part for part in PARTS if part not in lost]
     items = renamed(selection.select(source, vectors=Detail.FULL), mapping)
     equal = differing = 0
     for one, other in merge(items, there.scan(EVERYTHING, vectors=Detail.FULL)):
         if one is None:
             continue
-        if other is not None and (one == other or not differences(one, other)):
+        if other is not None and (one == other or not differences(one, other, parts)):
             equal += 1
             continue
         differing += 1
         if differing <= 10:
-            parts = "missing" if other is None else ", ".join(differences(one, other))
-            context.say(f"{one.prefix} {one.key}: {parts}")
+            found = "missing" if other is None else ", ".join(differences(one, other, parts))
+            context.say(f"{one.prefix} {one.key}: {found}")
     if differing:
         context.warn(f"verified: {differing:,} items differ, {equal:,} are equal", outcome=4)
     else:
-        context.note(f"verified: {equal:,} items are equal in every part")
+        which = "every part" if not lost else "every part that this store keeps: " + ", ".join(parts)
+        context.note(f"verified: {equal:,} items are equal in {which}")

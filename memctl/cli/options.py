@@ -115,6 +115,15 @@ def global_options(
     immutable: Annotated[
         bool, _option("--immutable", help="Read a SQLite file on media at rest as it lies, without locks.")
     ] = False,
+    as_of: Annotated[
+        str | None,
+        _option(
+            "--as-of",
+            metavar="TIME",
+            help="Read CockroachDB as it was: now, follower (some 5 s ago, from any replica), -1h, a time.",
+            completion=choice("now", "follower"),
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, _option("--dry-run", "-n", help="Say what would be written, and write nothing.")
     ] = False,
@@ -151,6 +160,24 @@ VectorFormat = Annotated[
     ),
 ]
 
+Exactly = Annotated[
+    str | None,
+    typer.Argument(metavar="NS", help="A namespace, its descendants with --recursive. `*` is any one label."),
+]
+Keys = Annotated[list[str] | None, typer.Argument(metavar="KEY...", help="One key of NS or several.")]
+Save = Annotated[
+    str | None,
+    typer.Option("--save", metavar="FILE", help="Write what goes to this new archive first."),
+]
+RoundTtl = Annotated[
+    str | None,
+    typer.Option(
+        "--round-ttl",
+        metavar="up",
+        help="up: a fraction of a minute counts whole.",
+        autocompletion=choice("up"),
+    ),
+]
 NoSnapshot = Annotated[
     bool,
     typer.Option(
@@ -239,6 +266,77 @@ def conditions(
     live: Annotated[bool, _shared("--live", help="Only what has not expired.")] = False,
 ) -> None:
     """The selecting options, on every command that selects; see `selecting.read_selection`."""
+
+
+def choosing(
+    recursive: Annotated[bool, _shared("--recursive", help="NS's descendants too.")] = False,
+    text: Annotated[
+        str | None, _shared("--text", metavar="TEXT", help="Only items that say this, in any case.")
+    ] = None,
+    names: Annotated[
+        str | None,
+        _shared(
+            "--from", metavar="FILE", help="The items named in a file, or - for standard input: `-o name`."
+        ),
+    ] = None,
+    everything: Annotated[
+        bool, _shared("--all", help="Mean everything, where neither NS nor a condition narrows it.")
+    ] = False,
+) -> None:
+    """What `conditions` lacks to say which items are changed; see `choosing.Request`."""
+
+
+def examining(
+    against: Annotated[
+        str | None,
+        _shared(
+            "--against",
+            metavar="STORE",
+            help="An older archive, or another store, that knows creation times.",
+        ),
+    ] = None,
+    assume_overwritten: Annotated[
+        bool,
+        _shared(
+            "--assume-overwritten", help="Take an item for as old as its oldest vector: created-at-drift."
+        ),
+    ] = False,
+    dims: Annotated[
+        str | None, _shared("--dims", metavar="N", help="How many dims vectors should have: vector-shape.")
+    ] = None,
+    threshold: Annotated[
+        str | None,
+        _shared(
+            "--threshold", metavar="X", help="The cosine from which items are duplicates. [default: 0.95]"
+        ),
+    ] = None,
+    subject_field: Annotated[
+        str | None,
+        _shared(
+            "--subject-field", metavar="FIELD", help="Items that agree in it are duplicates: duplicates."
+        ),
+    ] = None,
+    source_field: Annotated[
+        str | None,
+        _shared(
+            "--source-field", metavar="FIELD", help="Where items name the thread they are from: provenance."
+        ),
+    ] = None,
+) -> None:
+    """What single checks need to know."""
+
+
+def sharing(
+    jobs: Annotated[
+        int | None,
+        _shared(
+            "--jobs",
+            metavar="N",
+            help="Let N processes read from a server, as of one moment, or N connections write; 1 by default.",
+        ),
+    ] = None,
+) -> None:
+    """The option of what reads a whole store on a server; see `Context.open_at`."""
 
 
 def bringing(

@@ -24,8 +24,9 @@ def selection_of(store: Store, *, within: str | None = None, **options: Any) -> 
     selection = read_selection(store.now(), within=within, **options)
     if selection.expiry == "expired" and Capability.EXPIRY not in store.capabilities:
         raise Unsupported(
-            "this store has no expiry: its tables were made before LangGraph had TTLs",
-            hint="opening it with today's library adds the columns",
+            "this store has no expiry, or shows none",
+            hint="tables from before LangGraph had TTLs get the columns when today's library opens them;\n"
+            "through a server or a BaseStore no expiry shows",
         )
     if selection.pattern and selection.pattern.is_literal:
         scope = selection.scope

@@ -11,6 +11,7 @@ from memctl.errors import UsageError
 
 if TYPE_CHECKING:
     from memctl.archive import Reader
+    from memctl.blocks import Piece
     from memctl.cli.context import Context
     from memctl.mapping import Mapping
     from memctl.model import Item
@@ -25,6 +26,13 @@ _ARCHIVES = (b"{", b"[", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf")
 def open_side(context: Context, named: str, *, snapshot: bool) -> Iterator[Store | Reader]:
     """Open what `named` names, told by its first octets; a store in a snapshot unless that is not wanted."""
     refuse_globals(context)
+    with open_other(context, named, snapshot=snapshot) as side:
+        yield side
+
+
+@contextmanager
+def open_other(context: Context, named: str, *, snapshot: bool) -> Iterator[Store | Reader]:
+    """Open a second store or an archive, beside the one of -s."""
     address = context.resolve(named)
     if address.scheme == "sqlite" and is_archive(Path(address.target)):
         from memctl.archive import read
@@ -39,6 +47,7 @@ def open_side(context: Context, named: str, *, snapshot: bool) -> Iterator[Store
         return
     with store.snapshot() as still:
         yield still
+        context.say_if_moved(still)
 
 
 def refuse_globals(context: Context) -> None:
@@ -90,6 +99,18 @@ def items_of(side: Store | Reader, pattern: Pattern | None, mapping: Mapping | N
         found = in_order(side)
     found = renamed(found, mapping)
     return (item for item in found if pattern.matches(item.prefix)) if pattern else found
+
+
+def pieces_of(
+    side: Store | Reader, pattern: Pattern | None, mapping: Mapping | None = None
+) -> Iterator[Piece]:
+    """Yield a side's items in byte order, in blocks where a store has some and they are all meant."""
+    from memctl.blocks import Columnar
+    from memctl.model import EVERYTHING, Detail
+
+    if isinstance(side, Columnar) and not mapping and (pattern is None or pattern.is_literal):
+        return side.blocks(pattern.scope if pattern else EVERYTHING, vectors=Detail.FULL)
+    return iter((items_of(side, pattern, mapping),))
 
 
 def renamed(items: Iterator[Item], mapping: Mapping | None) -> Iterator[Item]:

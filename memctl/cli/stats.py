@@ -36,15 +36,18 @@ def stats(
     from memctl.cli.stats_report import report_of
     from memctl.nearest import missing_namespace
     from memctl.statistics import collect
+    from memctl.store import Narrow
 
     context: Context = ctx.obj
     pattern = namespaces.parse(ns) if ns is not None else None
     if depth is None:
         depth = max(_TENANTS, len(pattern.labels) + 1 if pattern else 0)
-    store = context.open()
+    store = context.open(may_lag=True)
     found = collect(store, pattern, depth=depth)
     if pattern and pattern.is_literal and not found.items:
         raise missing_namespace(store, pattern.scope.prefix or "")
-    context.emit_report(report_of(found, store.address, ns))
+    context.emit_report(report_of(found, store, ns))
     context.warn_of_problems(found.damaged, found.damaged_parts)
     context.say_if_moved(store)
+    if isinstance(store, Narrow):
+        context.note("neither expiry nor vectors show through this store's interface")

@@ -6,24 +6,31 @@ from collections.abc import Iterator
 from typing import Any
 
 from memctl.chronology import Histogram
+from memctl.history import Remembering
 from memctl.instants import shift
 from memctl.model import Instant, shown
 from memctl.namespaces import show
 from memctl.render import Bars, Column, Facts, Grid, Kind, Report, Section
 from memctl.render.units import moment, octets
 from memctl.statistics import HORIZONS, OCTETS_PER_TOKEN, Prompt, Range, Statistics
+from memctl.store import Store
 
 _LARGEST = (Column("namespace", Kind.NAMESPACE), Column("key", Kind.KEY), Column("bytes", Kind.OCTETS))
 
 
-def report_of(found: Statistics, address: str, ns: str | None) -> Report:
-    """Return the answer about the store at `address`, or about the namespace given as `ns` in it."""
+def report_of(found: Statistics, store: Store, ns: str | None) -> Report:
+    """Return the answer about a store, or about the namespace given as `ns` in it."""
     where = "" if ns is None else (ns or '""') + ": "
     headline = (
         f"{where}{_counted(found.items, 'item')} "
         f"in {_counted(found.namespaces, 'namespace')}, {octets(found.octets)} of values"
     )
-    return Report(_data(found, address, ns), tuple(_sections(found)) if found.items else (), headline)
+    status = store.history() if isinstance(store, Remembering) else None
+    if status is not None:
+        headline += f"; {_counted(status.entries, 'former value')} in its history, {octets(status.octets)}"
+    data = _data(found, store.address, ns)
+    data["history"] = status and {"on": status.is_on, "entries": status.entries, "bytes": status.octets}
+    return Report(data, tuple(_sections(found)) if found.items else (), headline)
 
 
 def _data(found: Statistics, address: str, ns: str | None) -> dict[str, Any]:
@@ -42,6 +49,7 @@ def _data(found: Statistics, address: str, ns: str | None) -> dict[str, Any]:
     - `creation`: `step`, `bars` (`from` inclusive, `to` exclusive, `items`), and the few items created so
       much `earlier` or `later` that they would have squeezed the bars
     - `expiry`: `within`, `until` (inclusive), `items`
+    - `history`: `on`, `entries`, `bytes` of the whole store, null where it was never switched on
     - `problems`: `items` that could not be decoded in full, and in how many of them which of `parts`
     """
     creation = found.creation

@@ -15,7 +15,8 @@ def told(say: Callable[[str], None]) -> Iterator[None]:
 
     class Teller(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            say("sql: " + " ".join(record.getMessage().split()))
+            kind = "http" if record.name.startswith("memctl.stores.api") else "sql"
+            say(f"{kind}: " + " ".join(record.getMessage().split()))
 
     teller, level = Teller(), _STORES.level
     _STORES.addHandler(teller)

@@ -78,7 +78,36 @@ class Bars:
     note: str = ""
 
 
-Section = Facts | Grid | Bars
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Lines of a mark, a name, a number and words; the mark's colour is that of its level.
+
+    Levels are `error`, `warning`, `note` and, for what is neither good nor bad, the empty text.
+    """
+
+    title: str
+    lines: Sequence[tuple[str, str, str, str, str]]
+    """(level, mark, name, number, words)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """Lines for a shell, shown in one piece however long they are, so that they can be copied."""
+
+    title: str
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One figure for monitoring, with a value for each set of labels."""
+
+    name: str
+    help: str
+    values: Sequence[tuple[Mapping[str, str], float]]
+
+
+Section = Facts | Grid | Bars | Marks | Commands
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +118,8 @@ class Report:
     sections: Sequence[Section] = field(default_factory=tuple)
     headline: str = ""
     """The one thing to see first; plain text."""
+    metrics: Sequence[Metric] = ()
+    """What monitoring is to know of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +165,15 @@ FORMATS = {
 }
 """Format name to the class that shows it, as module:class."""
 
+REPORT_FORMATS = {"prometheus": "memctl.render.prometheus:Prometheus"}
+"""Formats that only show a report's metrics."""
+
 
 def open_format(name: str, target: Target) -> Format:
     """Return the format `name` writing to `target`. Raises UsageError for a name that is none."""
-    if name not in FORMATS:
+    known = FORMATS | REPORT_FORMATS
+    if name not in known:
         raise UsageError(f"{name!r} is no output format", hint=f"known: {', '.join(FORMATS)}")
-    module, _, attribute = FORMATS[name].partition(":")
+    module, _, attribute = known[name].partition(":")
     format_class: type[Format] = getattr(import_module(module), attribute)
     return format_class(target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from memctl.render import Bars, Column, Facts, Grid, Kind, Report, Row, Section, Target
+from memctl.render import Bars, Column, Commands, Facts, Grid, Kind, Marks, Report, Row, Section, Target
 from memctl.render.cells import NAMES, NUMBERS, exact, json_text, row_cells, vector_shapes
 from memctl.render.pretty import layout
 from memctl.render.text import escape
@@ -123,6 +123,16 @@ def _write_section(out: Writer, section: Section) -> None:
                 out.line(_joined((_cell(escape(name)), _cell(escape(text)))))
         case Grid(columns=columns, rows=rows):
             _write_table(out, columns, rows)
+        case Marks(lines=lines):
+            out.line("| | | | |")
+            out.line("| --- | --- | ---: | --- |")
+            for _, mark, name, number, words in lines:
+                out.line(_joined(_cell(escape(text)) for text in (mark, name, number, words)))
+        case Commands(lines=commands):
+            out.line("```sh")
+            for command in commands:
+                out.line(escape(command))
+            out.line("```")
         case Bars(bars=bars, note=note):
             if note:
                 out.line(escape_markup(escape(note)))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from memctl.render import Bars, Column, Facts, Grid, Kind, Report, Row, Section, Target
+from memctl.render import Bars, Column, Commands, Facts, Grid, Kind, Marks, Report, Row, Section, Target
 from memctl.render.cells import NAMES, Cell, json_text, vector_shapes
 from memctl.render.pretty import Span, layout
 from memctl.render.text import escape, width
@@ -73,6 +73,11 @@ class Table:
                 _draw_facts(pen, pairs)
             case Grid(columns=columns, rows=rows):
                 pen.grid(columns, rows, indent=2)
+            case Marks(lines=lines):
+                _draw_marks(pen, lines)
+            case Commands(lines=commands):
+                for command in commands:
+                    pen.line([("label", "  $ "), ("", escape(command))])
             case Bars(bars=bars, note=note):
                 if note:
                     pen.line([("label", "  " + escape(note))], hang=2)
@@ -142,6 +147,15 @@ def _draw_facts(pen: Pen, pairs: Sequence[tuple[str, str]]) -> None:
     widest = max((width(name) for name, _ in shown), default=0)
     for name, text in shown:
         pen.line([("label", "  " + _pad(name, widest) + "  "), ("", text)], hang=widest + 4)
+
+
+def _draw_marks(pen: Pen, lines: Sequence[tuple[str, str, str, str, str]]) -> None:
+    shown = [(level, *map(escape, (mark, name, number, words))) for level, mark, name, number, words in lines]
+    marks, names, numbers = (max((width(line[part]) for line in shown), default=0) for part in (1, 2, 3))
+    for level, mark, name, number, words in shown:
+        figure = " " * (numbers - width(number)) + number
+        head = [(level, _pad(mark, marks)), ("", "  "), ("key", _pad(name, names)), ("", f"  {figure}  ")]
+        pen.line([*head, ("", words)], hang=marks + names + numbers + 6)
 
 
 def _draw_bars(pen: Pen, bars: Sequence[tuple[str, int]], target: Target) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from memctl.blocks import Block
 from memctl.instants import from_datetime
 from memctl.model import Instant, Item, Namespace, Position, Problem, Scope
 from memctl.store import Batch, Capability, Change, Setup, Store
@@ -44,15 +46,21 @@ class Planned:
         self.address = address.target if address.scheme == "sqlite" else "the target"
         self._setup = setup
         self._clock = clock
-        self._judge: Judge | None = None
         self._doubts = _Doubts()
         vectors = {Capability.VECTORS} if setup.dims is not None else set()
-        self.capabilities = frozenset({Capability.EXPIRY} | vectors)
+        self.capabilities = frozenset({Capability.EXPIRY, Capability.TIMES} | vectors)
 
     @property
     def is_sure(self) -> bool:
         """Whether no item came near a limit that only the server knows."""
         return not self._doubts.met
+
+    @cached_property
+    def _judge(self) -> Judge:
+        from memctl.stores.postgres.holding import Holding, Judge
+
+        whole = self.kind == "postgres"
+        return Judge(Holding.of_setup(self._setup, whole_minutes=whole), self._doubts)
 
     def now(self) -> Instant:
         """Return the time of the clock."""
@@ -77,15 +85,26 @@ class Planned:
 
     def unholdable(self, item: Item) -> tuple[Problem, ...]:
         """Return what the tables could not hold."""
-        if self.kind == "postgres":
-            from memctl.stores.postgres.holding import Holding, Judge
-
-            if self._judge is None:
-                self._judge = Judge(Holding.of_setup(self._setup), self._doubts)
+        if self.kind in ("postgres", "cockroach"):
             return self._judge.faults(item)
         if item.vectors and self._setup.dims is None:
             return (Problem("vectors", "the store has no vector tables"),)
         return ()
+
+    @property
+    def loads(self) -> bool:
+        """Whether the store that is made of this will load blocks."""
+        return self.kind in ("sqlite", "postgres")
+
+    def holds(self, block: Block) -> bool:
+        """Tell whether the tables could hold a block for certain."""
+        if self.kind == "sqlite":
+            return self._setup.dims is not None or not block.vectors
+        return self._judge.holds(block)
+
+    def load(self, blocks: Sequence[Block]) -> bool:
+        """Refuse, as `write` does."""
+        raise NotImplementedError(f"a planned store cannot take {len(blocks)} blocks")
 
     def write(self, batch: Batch) -> tuple[Position, ...]:
         """Refuse: nothing is written in a rehearsal."""

@@ -10,12 +10,22 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from . import moving, reading
+from . import examining, guarding, moving, reading, serving, sweeping
 from .harness import Row
 from .table import show
 from .workshop import Workshop
 
-_GROUPS = {group.__name__.rstrip("_"): group for group in (*reading.GROUPS, *moving.GROUPS)}
+_GROUPS = {
+    group.__name__.rstrip("_"): group
+    for group in (
+        *reading.GROUPS,
+        *moving.GROUPS,
+        *guarding.GROUPS,
+        *sweeping.GROUPS,
+        *examining.GROUPS,
+        *serving.GROUPS,
+    )
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,6 +10,7 @@ import array
 import json
 import sqlite3
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -29,6 +30,27 @@ def sqlite_rows(path: str) -> None:
     """A bare ordered read of all items into Python."""
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
         for _row in connection.execute(f"SELECT {_ITEM} FROM store ORDER BY prefix, key"):
+            pass
+
+
+def sqlite_tables(path: str) -> None:
+    """The same of both tables, embeddings included."""
+    sqlite_rows(path)
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        order = "ORDER BY prefix, key, field_name"
+        for _row in connection.execute(f"SELECT {_VECTOR} FROM store_vectors {order}"):
+            pass
+
+
+def postgres_tables(address: str) -> None:
+    """The same of both tables, embeddings included, in the binary form that pgvector sends."""
+    import psycopg
+
+    postgres_rows(address)
+    with psycopg.connect(address) as connection, connection.cursor("bare", binary=True) as cursor:
+        cursor.itersize = 1_000
+        cursor.execute(f"SELECT {_VECTOR} FROM store_vectors ORDER BY prefix, key, field_name")
+        for _row in cursor:
             pass
 
 
@@ -146,13 +168,81 @@ def _held(address: str) -> dict[str, int]:
     return dict(zip(("items", "creation times", "expiries", "TTLs", "vectors"), row, strict=True))
 
 
+def expire(store: str, count: str, carriers: str) -> None:
+    """No baseline: makes `count` items expired, `carriers` of them with vectors, and every other one live.
+
+    They lie all over the store, and expired at other times than they were written at.
+    """
+    alive, gone = int(count) - int(carriers), int(carriers)
+    with _connected(store) as (execute, is_postgres):
+        past = "now() - interval '1 minute' * {}" if is_postgres else "datetime('now', (-{}) || ' minutes')"
+        execute("UPDATE store SET expires_at = NULL, ttl_minutes = NULL WHERE expires_at IS NOT NULL")
+        execute(
+            "CREATE TEMP TABLE chosen AS SELECT prefix, key, row_number() OVER (PARTITION BY carries) AS place, "
+            "carries, count(*) OVER (PARTITION BY carries) AS many FROM (SELECT s.prefix, s.key, "
+            "EXISTS (SELECT 1 FROM store_vectors v WHERE v.prefix = s.prefix AND v.key = s.key) AS carries "
+            "FROM store s) AS s"
+        )
+        for carries, wanted in (("carries", gone), ("NOT carries", alive)):
+            execute(
+                f"UPDATE store SET ttl_minutes = 60, expires_at = {past.format('((place * 7919) % 100000 + 60)')} "
+                f"FROM chosen AS c WHERE c.prefix = store.prefix AND c.key = store.key AND {carries} "
+                # every n-th, spread evenly
+                f"AND place * {wanted} / many <> (place - 1) * {wanted} / many"
+            )
+        if is_postgres:
+            execute("VACUUM ANALYZE store")
+
+
+def bare_sweep(store: str, rows: str, pause: str) -> None:
+    """Two DELETE statements a batch, of the same rows as memctl's, with the same pauses."""
+    with _connected(store) as (execute, is_postgres):
+        now, number = ("now()", "bigserial") if is_postgres else ("datetime('now')", "INTEGER PRIMARY KEY")
+        execute(f"CREATE TEMP TABLE gone (place {number}, prefix TEXT, key TEXT)")
+        order = 'prefix USING ~<~, key COLLATE "C"' if is_postgres else "prefix, key"
+        execute(
+            "INSERT INTO gone (prefix, key) SELECT prefix, key FROM store "
+            f"WHERE expires_at < {now} ORDER BY {order}"
+        )
+        ((count,),) = execute("SELECT count(*) FROM gone")
+        for start in range(1, count + 1, int(rows)):
+            chosen = f"SELECT prefix, key FROM gone WHERE place BETWEEN {start} AND {start + int(rows) - 1}"
+            execute("BEGIN" if is_postgres else "BEGIN IMMEDIATE")
+            for table in ("store_vectors", "store"):
+                execute(f"DELETE FROM {table} WHERE (prefix, key) IN ({chosen})")
+            execute("COMMIT")
+            time.sleep(float(pause))
+
+
+@contextmanager
+def _connected(store: str) -> Iterator[tuple[Callable[[str], list[tuple[Any, ...]]], bool]]:
+    """A function that runs SQL in autocommit mode, and whether it is PostgreSQL."""
+    if store.startswith("postgresql:"):
+        import psycopg
+
+        with psycopg.connect(store, autocommit=True) as connection:
+
+            def execute(sql: str) -> list[tuple[Any, ...]]:
+                cursor = connection.execute(sql)
+                return cursor.fetchall() if cursor.description else []
+
+            yield execute, True
+    else:
+        with closing(sqlite3.connect(store, isolation_level=None)) as lite:
+            yield lambda sql: lite.execute(sql).fetchall(), False
+
+
 _BASELINES: tuple[Callable[..., None], ...] = (
     sqlite_rows,
     postgres_rows,
+    sqlite_tables,
+    postgres_tables,
     copy_out,
     copy_in,
     api_read,
     api_move,
+    expire,
+    bare_sweep,
 )
 
 

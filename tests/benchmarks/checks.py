@@ -46,6 +46,35 @@ def mentions(number: int, ours: Path, _: Path) -> str | None:
     return None if str(number) in digits else f"{number:,} is not in the output"
 
 
+def every_check_ran(ours: Path, _: Path) -> str | None:
+    """None of the doctor's checks may have failed, and one that reads values has to be among them."""
+    statuses = {check["id"]: check["status"] for check in json.loads(ours.read_text())["checks"]}
+    failed = [name for name, status in statuses.items() if status == "failed"]
+    if failed or statuses.get("values") != "ok":
+        return f"not run: {', '.join(failed) or 'values'}"
+    return None
+
+
+def same_numbers(times: int, ours: Path, theirs: Path) -> str | None:
+    """Both print one number so many times."""
+    one, other = ours.read_text().split(), theirs.read_text().split()
+    return None if one == other and len(one) == times else f"memctl has {one[:1]}, the shell {other[:1]}"
+
+
+def same_items(expected: int, ours: Path, theirs: Path) -> str | None:
+    """An archive beside JSON Lines in another order; of each item what the script knows, told by its digest."""
+    one, other = _digests(ours), _digests(theirs)
+    if one == other and len(one) == expected:
+        return None
+    return f"memctl has {len(one):,} items, the script {len(other):,}, {len(one & other):,} in common"
+
+
+def _digests(path: Path) -> set[int]:
+    with path.open() as file:
+        rows = (row for row in map(json.loads, file) if "key" in row)
+        return {hash(json.dumps([row["namespace"], row["key"], row["value"]])) for row in rows}
+
+
 def read_by_api(items: int, _: Path, theirs: Path) -> str:
     return f"the script read {count(theirs):,} rows of {items:,}"
 

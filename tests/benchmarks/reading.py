@@ -135,7 +135,7 @@ def wait(workshop: Workshop) -> Iterator[Row]:
         path = workshop.copy(workshop.sqlite(items, journal=journal), "written.db")
         for arguments in (("ls",), ("search", _NEEDLE), ("stats",)):
             name = f"longest put beside {arguments[0]}, journal {journal}, {items:,} items"
-            yield _beside(name, path, memctl("-s", path, *arguments), workshop.folder)
+            yield beside_an_agent(name, path, memctl("-s", path, *arguments), workshop.folder)
 
 
 def api(workshop: Workshop) -> Iterator[Row]:
@@ -176,7 +176,7 @@ def _some_item(path: Path, folder: Path) -> list[str]:
     return output.read_text().strip().split("\t")
 
 
-def _beside(name: str, path: Path, command: Command, folder: Path) -> Row:
+def beside_an_agent(name: str, path: Path, command: Command, folder: Path) -> Row:
     """Puts that overlap a run of the command against those before the first run."""
     argv = [sys.executable, "-m", "tests.benchmarks.agent", str(path)]
     agent = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, text=True)

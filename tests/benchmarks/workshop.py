@@ -81,6 +81,13 @@ class Workshop:
             self._databases.add(name)
         return self.address(name)
 
+    def clone(self, items: int, name: str) -> str:
+        """The address of a database with a copy of a store, which replaces one of that name."""
+        self.postgres(items)
+        self._psql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        self._psql(f"CREATE DATABASE {name} TEMPLATE store_{items}_flat")
+        return self.address(name)
+
     def fresh(self, name: str) -> str:
         """The address of an empty database, which replaces one of that name."""
         self._psql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
@@ -92,6 +99,15 @@ class Workshop:
         address = self.fresh(name)
         self._make(program("make_store", "postgres", address, "--items", "0"), quiet=True)
         return address
+
+    def langgraph(self) -> "LanggraphServer":
+        """A LangGraph server, which ends when it is closed."""
+        argv = [sys.executable, "-m", "tests.benchmarks.serving", "server"]
+        process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, text=True, bufsize=1
+        )
+        self._exit.enter_context(process)
+        return LanggraphServer(process)
 
     def address(self, name: str) -> str:
         """The address of that database, there or not; starts the server."""
@@ -121,6 +137,33 @@ class Workshop:
             raise RuntimeError(f"{' '.join(map(str, command.argv))}: {sample.said}")
         if not quiet:
             self.write(f"  made {output.read_text().strip()}")
+
+
+class LanggraphServer:
+    """A LangGraph server in a process of its own, always at the same address."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.url = self._answer()
+
+    def renew(self) -> None:
+        """Put a new server in its place, which holds nothing."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._answer()
+
+    def close(self) -> None:
+        """Stop it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        url = self._process.stdout.readline().strip()
+        if not url:
+            raise RuntimeError("the LangGraph server did not start")
+        return url
 
 
 def remove(path: Path) -> None:

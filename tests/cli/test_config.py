@@ -122,7 +122,10 @@ class TestFiles:
 
     def test_python_addresses_come_from_the_users_own_file_only(self, memctl: Memctl, stores: Path) -> None:
         """They run code, and `./memctl.toml` may be anybody's."""
-        write(stores / "evil.py", f"open({str(stores / 'was here')!r}, 'w')\nstore = None\n")
+        write(
+            stores / "evil.py",
+            f"import pathlib\npathlib.Path({str(stores / 'was here')!r}).touch()\nstore = None\n",
+        )
         for text in (
             'default = "dev"\n[stores.dev]\nurl = "python:evil:store"',
             'default = "python:evil:store"',
@@ -137,6 +140,7 @@ class TestFiles:
         (stores / "memctl.toml").unlink()
         write(stores / ".config/memctl/config.toml", '[stores.dev]\nurl = "python:evil:store"')
         assert "memctl.toml" not in memctl("-s", "dev", "ls").err
+        assert (stores / "was here").exists()
 
     def test_passwords_in_a_file_are_not_shown(self, memctl: Memctl, stores: Path, closed_port: int) -> None:
         for url in (

@@ -147,7 +147,7 @@ class TestAddress:
             assert memctl(*form, variables={"MEMCTL_STORE": address}).code == outcome.code
 
     @pytest.mark.parametrize(
-        "address", ["", "redis://x", "sqlite://x", "sqlite:x", "a\0b", "python:x:y", "http://x"]
+        "address", ["", "redis://x", "sqlite://x", "sqlite:x", "a\0b", "python:x y", "http://["]
     )
     def test_what_no_store_speaks(self, memctl: Memctl, address: str) -> None:
         assert memctl.refuse("-s", address, "ls", code=2)["message"]

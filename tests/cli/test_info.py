@@ -31,6 +31,8 @@ KEYS = {
     "bytes",
     "facts",
     "capabilities",
+    "guard",
+    "history",
 }
 
 
@@ -71,7 +73,7 @@ def test_a_real_file(memctl: Memctl, sqlite_data: Path) -> None:
     ]
     assert found["vectors"] == {"type": "BLOB of float32", "dims": [8], "index": None, "metric": None}
     assert found["facts"]["journal_mode"] == "delete"
-    assert present(found) == {"expiry", "vectors", "vector-times", "raw-text"}
+    assert present(found) == {"expiry", "vectors", "vector-times", "times", "raw-text"}
     assert found["capabilities"].keys() == {str(name) for name in Capability}
 
 
@@ -121,7 +123,7 @@ def test_a_schema_of_an_older_library_is_in_order(memctl: Memctl, tmp_path: Path
         ([0, 1], [0, 1], True)
     ]
     assert found["vectors"] is None
-    assert present(found) == {"raw-text"}
+    assert present(found) == {"times", "raw-text"}
     out = memctl("-s", path, "info").out
     assert "in order, in a schema older than today's" in out
     assert "- expiry" in out

@@ -35,6 +35,7 @@ KEYS = {
     "creation",
     "expiry",
     "problems",
+    "history",
 }
 
 

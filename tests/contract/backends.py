@@ -26,7 +26,7 @@ from memctl import stores
 from memctl.addresses import parse
 from memctl.instants import from_datetime
 from memctl.model import Instant, Position
-from memctl.store import Capability, Store
+from memctl.store import Capability, Setup, Store
 from memctl.stores.sqlite import store as sqlite
 from tests.databases import Database
 from tests.invocation import NOW
@@ -43,8 +43,8 @@ class RawVector:
 
     field: str
     numbers: tuple[float, ...]
-    created_at: Instant = CREATED
-    updated_at: Instant = UPDATED
+    created_at: Instant | None = CREATED
+    updated_at: Instant | None = UPDATED
 
     @property
     def octets(self) -> bytes:
@@ -94,7 +94,10 @@ class Backend(ABC):
     """SQL for timestamps that no library writes: the instant, and whether it is a problem as `updated_at`."""
     holds_nul: ClassVar[bool]
     """Whether text may hold NUL and bytes that are no UTF-8."""
+    holds_fractions: ClassVar[bool] = True
+    """Whether a TTL may be a fraction of a minute."""
 
+    tables: ClassVar[tuple[str, str]] = ("store", "store_vectors")
     has_expiry: bool = True
     has_vectors: bool = True
 
@@ -173,7 +176,13 @@ class SqliteBackend(Backend):
     """A file by SqliteStore in the journal mode that it is left in: rollback."""
 
     capabilities = frozenset(
-        {Capability.EXPIRY, Capability.VECTORS, Capability.VECTOR_TIMES, Capability.RAW_TEXT}
+        {
+            Capability.EXPIRY,
+            Capability.VECTORS,
+            Capability.VECTOR_TIMES,
+            Capability.TIMES,
+            Capability.RAW_TEXT,
+        }
     )
     holds_nul = True
     odd_times: ClassVar[dict[str, tuple[Instant | None, bool]]] = {
@@ -284,10 +293,12 @@ class PostgresBackend(Backend):
             Capability.VECTOR_TIMES,
             Capability.CASCADE,
             Capability.KEEPS_CREATED,
+            Capability.TIMES,
             Capability.SNAPSHOT,
         }
     )
     holds_nul = False
+    holds_fractions = False
     odd_times: ClassVar[dict[str, tuple[Instant | None, bool]]] = {
         "NULL": (None, True),
         "'infinity'": (None, True),
@@ -334,7 +345,7 @@ class PostgresBackend(Backend):
         marks = ", ".join(["%s"] * len(columns.split(",")))
         with self._connection.cursor() as cursor, self._connection.transaction():
             cursor.executemany(f"INSERT INTO store ({columns}) VALUES ({marks})", rows)
-            _insert_postgres_vectors(
+            self._insert_vectors(
                 cursor, ((item.prefix, item.key, found) for item in kept for found in item.vectors)
             )
 
@@ -343,7 +354,19 @@ class PostgresBackend(Backend):
             cursor.execute(
                 "ALTER TABLE store_vectors DROP CONSTRAINT IF EXISTS store_vectors_prefix_key_fkey"
             )
-            _insert_postgres_vectors(cursor, ((prefix, key, found) for found in vectors))
+            self._insert_vectors(cursor, ((prefix, key, found) for found in vectors))
+
+    def _insert_vectors(
+        self, cursor: psycopg.Cursor[Any], vectors: Iterable[tuple[str, str, RawVector]]
+    ) -> None:
+        cursor.executemany(
+            "INSERT INTO store_vectors (prefix, key, field_name, embedding, created_at, updated_at)"
+            " VALUES (%s, %s, %s, %s::vector, %s, %s)",
+            [
+                [prefix, key, found.field, json.dumps(found.numbers), found.created_at, found.updated_at]
+                for prefix, key, found in vectors
+            ],
+        )
 
     def zeros(self, dims: int) -> str:
         return f"array_fill(0::real, ARRAY[{dims}])::vector"
@@ -369,6 +392,119 @@ class PostgresBackend(Backend):
         return from_datetime(latest.replace(year=latest.year - 1)), from_datetime(latest)
 
 
+class CockroachAgent:
+    """Puts and deletes as `StoreSQL` of `langchain-cockroachdb` 0.5.0 spells them, but for CAST AS STRING."""
+
+    def __init__(self, connection: psycopg.Connection[Any], *, index: bool) -> None:
+        self._connection, self._index = connection, index
+
+    def put(
+        self, namespace: tuple[str, ...], key: str, value: dict[str, Any], ttl: float | None = None
+    ) -> None:
+        """Write an item, and with an index replace its vectors."""
+        prefix = ".".join(namespace)
+        with self._connection.transaction():
+            self._connection.execute(
+                "INSERT INTO memories (prefix, key, value, expires_at, ttl_minutes)"
+                " SELECT %s, %s, %s, now() + %s::decimal * INTERVAL '1 minute', %s::decimal"
+                " ON CONFLICT (prefix, key) DO UPDATE SET value = EXCLUDED.value, updated_at = now(),"
+                " expires_at = EXCLUDED.expires_at, ttl_minutes = EXCLUDED.ttl_minutes",
+                [prefix, key, json.dumps(value), ttl, ttl],
+            )
+            if self._index:
+                self._connection.execute(
+                    "DELETE FROM memories_vectors WHERE prefix = %s AND key = %s", [prefix, key]
+                )
+                numbers = embedder(DIMS)([json.dumps(value)])[0]
+                self._connection.execute(
+                    "INSERT INTO memories_vectors SELECT %s, %s, '$', %s::vector, now() + %s::decimal *"
+                    " INTERVAL '1 minute', %s::decimal",
+                    [prefix, key, json.dumps(list(numbers)), ttl, ttl],
+                )
+
+    def delete(self, namespace: tuple[str, ...], key: str) -> None:
+        """Delete an item; its vectors only with an index."""
+        for table in ("memories", "memories_vectors") if self._index else ("memories",):
+            self._connection.execute(
+                f"DELETE FROM {table} WHERE prefix = %s AND key = %s", [".".join(namespace), key]
+            )
+
+
+class CockroachBackend(PostgresBackend):
+    """Tables in CockroachDB's layout on a server that compares text bytewise, as `langchain-cockroachdb` makes them.
+
+    Another schema, another name, no foreign key, a decimal TTL, vectors without times and with an expiry. Which
+    server that is, `MEMCTL_TEST_COCKROACH_URL` decides; else it is PostgreSQL.
+    """
+
+    holds_fractions = True
+    capabilities = frozenset(
+        {
+            Capability.EXPIRY,
+            Capability.VECTORS,
+            Capability.KEEPS_CREATED,
+            Capability.TIMES,
+            Capability.SNAPSHOT,
+        }
+    )
+    odd_times: ClassVar[dict[str, tuple[Instant | None, bool]]] = {
+        sql: found for sql, found in PostgresBackend.odd_times.items() if sql != "NULL"
+    }
+    tables = ("memories", "memories_vectors")
+    SCHEMA, TABLE = "Agents", "memories"
+
+    @property
+    def address(self) -> str:
+        url = self.database.url.replace("postgresql://", "cockroachdb://", 1)
+        mark = "&" if "?" in url else "?"
+        return f"{url}{mark}schema={self.SCHEMA}&table={self.TABLE}"
+
+    def create(self, *, expiry: bool = True, vectors: bool = True, dims: int = DIMS) -> None:
+        self.has_vectors = vectors  # expiry there always is
+        setup = Setup(dims if vectors else None, index="flat")
+        with contextlib.closing(
+            stores.open_writer(parse(self.address), timeout=5, clock=lambda: NOW, setup=setup)
+        ) as store:
+            store.finish()
+        self._connection.execute(f'SET search_path = "{self.SCHEMA}", public')
+        # The names that tests write SQL for; views of one table that PostgreSQL updates through.
+        self._connection.execute("CREATE VIEW store AS SELECT * FROM memories")
+        if vectors:
+            self._connection.execute("CREATE VIEW store_vectors AS SELECT * FROM memories_vectors")
+
+    @contextlib.contextmanager
+    def agent(self, *, index: bool = False) -> Iterator[Any]:
+        """What an agent sends; the library's own store needs CockroachDB's SQL for it."""
+        with self.database.connect() as connection:
+            connection.execute(f'SET search_path = "{self.SCHEMA}", public')
+            yield CockroachAgent(connection, index=index)
+
+    def orphan(self, prefix: str, key: str, *vectors: RawVector) -> None:
+        with self._connection.cursor() as cursor:
+            self._insert_vectors(cursor, ((prefix, key, found) for found in vectors))
+
+    def small_pages(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from memctl.stores.cockroach import store
+
+        for name, value in {
+            "PAGE_ROWS": 3, "INLINE_OCTETS": 60, "PAGE_OCTETS": 200, "_KEYS_AT_ONCE": 2,
+        }.items():  # fmt: skip
+            monkeypatch.setattr(store, name, value)
+
+    def remembered(self, item: RawItem) -> RawItem:
+        kept = super().remembered(item)
+        timeless = tuple(replace(found, created_at=None, updated_at=None) for found in kept.vectors)
+        return replace(kept, vectors=timeless)
+
+    def _insert_vectors(
+        self, cursor: psycopg.Cursor[Any], vectors: Iterable[tuple[str, str, RawVector]]
+    ) -> None:
+        cursor.executemany(
+            "INSERT INTO store_vectors (prefix, key, field_name, embedding) VALUES (%s, %s, %s, %s::vector)",
+            [[prefix, key, found.field, json.dumps(found.numbers)] for prefix, key, found in vectors],
+        )
+
+
 def _plain(instant: Instant | None) -> str | None:
     """As CURRENT_TIMESTAMP spells it."""
     return instant and f"{instant[:10]} {instant[11:19]}"
@@ -389,18 +525,5 @@ def _insert_vectors(
         [
             (prefix, key, found.field, found.octets, _plain(found.created_at), _plain(found.updated_at))
             for found in vectors
-        ],
-    )
-
-
-def _insert_postgres_vectors(
-    cursor: psycopg.Cursor[Any], vectors: Iterable[tuple[str, str, RawVector]]
-) -> None:
-    cursor.executemany(
-        "INSERT INTO store_vectors (prefix, key, field_name, embedding, created_at, updated_at)"
-        " VALUES (%s, %s, %s, %s::vector, %s, %s)",
-        [
-            [prefix, key, found.field, json.dumps(found.numbers), found.created_at, found.updated_at]
-            for prefix, key, found in vectors
         ],
     )

@@ -8,11 +8,30 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.backends import Backend, PostgresBackend, SqliteBackend, WalBackend
-from tests.databases import KINDS, Databases
+from tests.contract.backends import Backend, CockroachBackend, PostgresBackend, SqliteBackend, WalBackend
+from tests.contract.interfaces import ApiBackend, InMemoryBackend, ServerBackend
+from tests.databases import DEFAULT_KIND, EACH_SERVER, Databases
+from tests.langgraph_server import langgraph_server
 
-BACKENDS = ("sqlite-rollback", "sqlite-wal", *(f"postgres-{kind}" for kind in KINDS))
+BACKENDS = ("sqlite-rollback", "sqlite-wal", *(f"postgres-{kind}" for kind in EACH_SERVER), "cockroach")
+INTERFACES: dict[str, type[ApiBackend]] = {"in-memory": InMemoryBackend, "server": ServerBackend}
+"""Backends that nobody puts rows into by SQL, see `needs` in `tests.contract.interfaces`."""
 NewBackend = Callable[[Path], contextlib.AbstractContextManager[Backend]]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(*offers): runs on every kind of store that offers this")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test on every database; one that says what it needs on each interface that has it, too."""
+    marker = metafunc.definition.get_closest_marker("needs")
+    names = list(BACKENDS)
+    if marker is not None:
+        names += [name for name, kind in INTERFACES.items() if kind.offers >= set(marker.args)]
+    for fixture in ("backend", "shared_backend"):
+        if fixture in metafunc.fixturenames:
+            metafunc.parametrize(fixture, names, indirect=True)
 
 
 @contextlib.contextmanager
@@ -22,22 +41,36 @@ def make_backend(name: str, folder: Path, databases: Callable[[], Databases]) ->
     if family == "sqlite":
         yield (WalBackend if kind == "wal" else SqliteBackend)(folder)
         return
-    with databases().new(kind) as database, contextlib.closing(PostgresBackend(database)) as backend:
+    new = CockroachBackend if family == "cockroach" else PostgresBackend
+    with databases().new(kind or DEFAULT_KIND) as database, contextlib.closing(new(database)) as backend:
         yield backend
 
 
-@pytest.fixture(params=BACKENDS)
+@contextlib.contextmanager
+def requested(request: pytest.FixtureRequest, folder: Path) -> Iterator[Backend]:
+    """The backend that a test's parameter names."""
+    if request.param == "in-memory":
+        with contextlib.closing(InMemoryBackend()) as memory:
+            yield memory
+    elif request.param == "server":
+        with langgraph_server(request.getfixturevalue("servers")) as server:
+            yield ServerBackend(server)
+    else:
+        with make_backend(request.param, folder, lambda: request.getfixturevalue("databases")) as backend:
+            yield backend
+
+
+@pytest.fixture
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     """A database of each kind, without a store."""
-    with make_backend(request.param, tmp_path, lambda: request.getfixturevalue("databases")) as backend:
+    with requested(request, tmp_path) as backend:
         yield backend
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
+@pytest.fixture(scope="module")
 def shared_backend(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Backend]:
     """A database of each kind for a whole module, whose tests only read."""
-    folder = tmp_path_factory.mktemp("shared")
-    with make_backend(request.param, folder, lambda: request.getfixturevalue("databases")) as backend:
+    with requested(request, tmp_path_factory.mktemp("shared")) as backend:
         yield backend

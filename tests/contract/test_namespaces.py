@@ -37,6 +37,7 @@ def totals(backend: Backend, items: list[RawItem]) -> list[Namespace]:
     return list(found.values())
 
 
+@pytest.mark.needs("any name", "times")
 @pytest.mark.parametrize("small", [False, True], ids=["usual pages", "small pages"])
 @pytest.mark.parametrize("has_vectors", [True, False], ids=["vectors", "no vectors"])
 def test_totals(backend: Backend, monkeypatch: pytest.MonkeyPatch, small: bool, has_vectors: bool) -> None:
@@ -62,6 +63,7 @@ def test_totals(backend: Backend, monkeypatch: pytest.MonkeyPatch, small: bool, 
             assert list(store.namespaces(scope)) == totals(backend, inside), scope
 
 
+@pytest.mark.needs
 def test_an_empty_store(backend: Backend) -> None:
     backend.create()
     with backend.open() as store:
@@ -96,6 +98,7 @@ def test_newest_leaves_out_what_is_no_time(backend: Backend) -> None:
         assert found["n"] == max(filter(None, (instant, plain.updated_at))), sql
 
 
+@pytest.mark.needs("times")
 def test_a_namespace_is_newest_by_its_latest_item(backend: Backend) -> None:
     backend.create()
     backend.insert(

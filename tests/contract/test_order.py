@@ -34,6 +34,8 @@ ITEMS = in_order(
 )
 NAMES = [(item.prefix, item.key) for item in ITEMS]
 
+pytestmark = pytest.mark.needs("any name", "times")
+
 
 def is_in(scope: Scope, prefix: str) -> bool:
     """The rule, by whole labels, as simply as it can be said."""

@@ -78,6 +78,7 @@ def test_get(backend: Backend, monkeypatch: pytest.MonkeyPatch, detail: Detail) 
         assert yielded(found) == expected(backend, wanted, vectors=detail)
 
 
+@pytest.mark.needs
 @pytest.mark.parametrize("detail", Detail)
 def test_a_store_without_vectors_has_none(backend: Backend, detail: Detail) -> None:
     backend.create(vectors=False)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.databases import KINDS
+from tests.databases import EACH_SERVER, Databases
 from tests.writers import (
     Index,
     async_postgres_store,
@@ -53,22 +53,20 @@ LIBRARIES = (
     "SqliteStore",
     "SqliteStore in WAL",
     "AsyncSqliteStore",
-    *(f"PostgresStore {kind}" for kind in KINDS),
+    *(f"PostgresStore {kind}" for kind in EACH_SERVER),
     "AsyncPostgresStore",
 )
 
 
-@pytest.fixture(params=LIBRARIES)
-def library(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Library]:
-    """Each class of both libraries, with an empty place to write to."""
-    kind = request.param
+@contextlib.contextmanager
+def library_of(kind: str, folder: Path, databases: Callable[[], Databases]) -> Iterator[Library]:
+    """A class of a library, and with PostgresStore the kind of database, with an empty place to write to."""
     with contextlib.ExitStack() as stack:
         if "Sqlite" in kind:
-            address = str(tmp_path / "agent.db")
+            address = str(folder / "agent.db")
         else:
-            databases = request.getfixturevalue("databases")
             named = kind.partition(" ")[2]
-            address = stack.enter_context(databases.new(*([named] if named else []))).url
+            address = stack.enter_context(databases().new(*([named] if named else []))).url
         opened: dict[str, Callable[..., Any]] = {
             "SqliteStore": sqlite_store,
             "SqliteStore in WAL": lambda path, **options: sqlite_store(path, wal=True, **options),
@@ -76,6 +74,13 @@ def library(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Library]
             "AsyncPostgresStore": async_postgres_store,
         }
         yield Library(address, opened.get(kind, postgres_store), kind.startswith("Async"))
+
+
+@pytest.fixture(params=LIBRARIES)
+def library(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Library]:
+    """Each class of both libraries, with an empty place to write to."""
+    with library_of(request.param, tmp_path, lambda: request.getfixturevalue("databases")) as found:
+        yield found
 
 
 @pytest.fixture

@@ -717,7 +717,7 @@ def test_old_store_without_vectors(database: Database) -> None:
     insert(database, ("a", "k"))
     database.execute("DROP INDEX idx_store_expires_at; ALTER TABLE store DROP expires_at, DROP ttl_minutes")
     with opened(database.url) as store:
-        assert store.capabilities == {Capability.SNAPSHOT, Capability.KEEPS_CREATED}
+        assert store.capabilities == {Capability.SNAPSHOT, Capability.KEEPS_CREATED, Capability.TIMES}
         (item,) = store.scan(EVERYTHING, vectors=Detail.FULL)
         assert list(store.get("a", ["k"], vectors=Detail.FULL)) == [item]
         assert (item.expires_at, item.ttl_minutes, item.vectors, item.problems) == (None, None, (), ())

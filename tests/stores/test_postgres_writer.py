@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from memctl.errors import Busy, MemctlError, Refused
 from memctl.model import EVERYTHING, Detail, Item, Position, Problem, Scope, Vector
 from memctl.store import Batch, Capability, Setup, Target
-from memctl.stores.postgres import open_postgres, transactions, writer
+from memctl.stores.postgres import open_postgres, rows, transactions
 from memctl.stores.postgres.writer import PostgresWriter, open_postgres_writer
 from memctl.values import decode_exact
 from tests.databases import Database
@@ -412,15 +412,15 @@ def test_a_lost_connection(database: Database) -> None:
 def test_an_interrupted_batch(
     store: PostgresWriter, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = writer.line
+    real = rows.line
 
     def interrupted(written: Item, *, expiry: bool) -> bytes:
         if written.key == "500":
             raise KeyboardInterrupt
         return real(written, expiry=expiry)
 
-    monkeypatch.setattr(writer, "BLOCK_OCTETS", 1_000)
-    monkeypatch.setattr(writer, "line", interrupted)
+    monkeypatch.setattr(rows, "BLOCK_OCTETS", 1_000)
+    monkeypatch.setattr(rows, "line", interrupted)
     with pytest.raises(KeyboardInterrupt):
         store.write(Batch([item(str(n)) for n in range(1_000)]))
     monkeypatch.undo()

@@ -172,6 +172,8 @@ ENVIRONMENT = Section(
                 "`MEMCTL_NO_COLOR`": "stand for the options of the same names. There is none for `--yes` or `--all`.",
                 "`NO_COLOR`": "No colour, when it is not empty. `TERM=dumb` says the same.",
                 "`PGPASSWORD`, `PGSERVICEFILE` and others": "are read by libpq.",
+                "`LANGGRAPH_API_KEY`, `LANGSMITH_API_KEY`, `LANGCHAIN_API_KEY`": "The first of these that is set is "
+                "the key for a LangGraph server.",
                 "`XDG_CONFIG_HOME`": "Where your own configuration is, instead of `~/.config`.",
             }
         ),

@@ -106,7 +106,9 @@ class Changing:
             for change in run
             if change.was is not None and change.becomes is not None
         ]
-        return self._rename(cursor, pairs) if kind == "rename" else self._set(cursor, tuple(kind), pairs)
+        if kind == "rename":
+            return self._rename(cursor, pairs, [change.over for change in run])
+        return self._set(cursor, tuple(kind), pairs)
 
     def _insert(self, cursor: Cursor, items: Sequence[Item]) -> set[_Name]:
         new, _there = self._rows.insert(cursor, items)
@@ -152,10 +154,19 @@ class Changing:
             cursor.execute(self._rows.sql(DELETE_FIELDS), *map(list, zip(*gone, strict=True)))
         self._rows.copy_vectors(cursor, added)
 
-    def _rename(self, cursor: Cursor, pairs: Sequence[tuple[Item, Item]]) -> set[_Name]:
+    def _rename(
+        self, cursor: Cursor, pairs: Sequence[tuple[Item, Item]], overs: Sequence[Item | None]
+    ) -> set[_Name]:
         rows = self._rows
         claimed = self._while_still(cursor, CLAIM, [was for was, _ in pairs])
-        pairs = [pair for pair in pairs if _name(pair[0]) in claimed]
+        in_the_way = {
+            _name(over): over
+            for (was, _), over in zip(pairs, overs, strict=True)
+            if over is not None and _name(was) in claimed
+        }
+        gone = self._delete(cursor, list(in_the_way.values())) if in_the_way else set()
+        refused = in_the_way.keys() - gone
+        pairs = [pair for pair in pairs if _name(pair[0]) in claimed and _name(pair[1]) not in refused]
         if not pairs:
             return set()
         made = _names(cursor.execute(rows.sql(COPY_RENAMED, **self._others), *_anew(pairs)))
@@ -202,8 +213,16 @@ def _cells(item: Item) -> dict[str, str | None]:
         "created_at": row.created_at,
         "updated_at": row.updated_at,
         "expires_at": row.expires_at,
-        "ttl_minutes": None if item.ttl_minutes is None else f"{item.ttl_minutes:.15g}",
+        "ttl_minutes": ttl_text(item),
     }
+
+
+def ttl_text(item: Item) -> str | None:
+    """Spell a TTL in minutes, so that an integer column takes it and a decimal one holds the very number."""
+    minutes = item.ttl_minutes
+    if minutes is None:
+        return None
+    return str(int(minutes)) if minutes % 1 == 0 else repr(minutes)
 
 
 def _independent(run: list[Change]) -> Iterator[list[Change]]:

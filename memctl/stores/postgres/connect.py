@@ -21,6 +21,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.string import ByteaBinaryLoader
 
 from memctl import instants, model
+from memctl.errors import MemctlError
 from memctl.model import Instant
 from memctl.stores.postgres import failures
 from memctl.stores.postgres.streams import Copied, Stream
@@ -43,6 +44,7 @@ longer than asked. Every name is qualified, so an empty search_path keeps other 
 32 MB for a sort or a hash, namespaces are counted without sorting the values; the usual 4 MB do not do."""
 NO_TRANSACTION_TIMEOUT = "SELECT set_config('transaction_timeout', '0', true)"
 """The same for the whole transaction; PostgreSQL 17 and later."""
+IMPORT = "SET TRANSACTION SNAPSHOT {snapshot}"
 DECLARE = "DECLARE {name} NO SCROLL CURSOR WITHOUT HOLD FOR "
 FETCH = "FETCH FORWARD {size} FROM {name}"
 CLOSE = "CLOSE {name}"
@@ -57,6 +59,15 @@ _DEFAULTS = {
 }
 _CHUNK = 1000
 """Rows of a stream that libpq hands over at once, where it can (libpq 17)."""
+
+
+class IsCockroach(MemctlError):
+    """The server speaks PostgreSQL's protocol and is CockroachDB, which has a module of its own."""
+
+
+def is_cockroach(connection: psycopg.Connection[Row]) -> bool:
+    """Tell whether the server is CockroachDB, which says so as it greets."""
+    return bool(connection.info.parameter_status("crdb_version"))
 
 
 def parse(conninfo: str) -> dict[str, str]:
@@ -153,16 +164,22 @@ class Session:
     `str`.
     """
 
-    def __init__(self, conninfo: str, *, timeout: float) -> None:
-        """Connect within `timeout` seconds, and never wait longer than that for a lock."""
+    def __init__(self, conninfo: str, *, timeout: float, snapshot: str | None = None) -> None:
+        """Connect within `timeout` seconds, and never wait longer than that for a lock.
+
+        `snapshot` is what another session's `pg_export_snapshot()` returned, whose transaction is still open.
+        """
         self._connection, self._known = connect(conninfo, timeout=timeout)
         self.address = render(self._known)
+        if is_cockroach(self._connection):
+            self._connection.close()
+            raise IsCockroach(f"{self.address} is CockroachDB")
         self._numbers = itertools.count()
         self._running: Stream | Copied | None = None
         self._connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         self._connection.read_only = True
         try:
-            self._begin(timeout)
+            self._begin(timeout, snapshot)
         except BaseException:
             self.close()
             raise
@@ -267,8 +284,10 @@ class Session:
         cursor.adapters.register_loader("text", ByteaBinaryLoader)
         return cursor
 
-    def _begin(self, timeout: float) -> None:
+    def _begin(self, timeout: float, snapshot: str | None) -> None:
         with failures.translated(self.address):
+            if snapshot is not None:  # before anything is asked
+                self._connection.execute(sql.SQL(IMPORT).format(snapshot=sql.Literal(snapshot)))
             self._be_exact()
             milliseconds = str(max(1, math.ceil(timeout * 1000)))
             ((moment, *_),) = self._connection.execute(BEGIN, [milliseconds]).fetchall()

@@ -52,7 +52,7 @@ def copied(line: bytes) -> ItemRow:
     if b"\\" in line:
         value = value.replace(b"\\\\", b"\\")
         prefix, key = _ESCAPE.sub(_unescape, prefix), _ESCAPE.sub(_unescape, key)
-    minutes = None if ttl == "\n" else _number(ttl)
+    minutes = None if ttl == "\n" else number(ttl)
     return prefix, key, value or None, len(value), created or None, updated or None, expires or None, minutes
 
 
@@ -114,7 +114,8 @@ def _unescape(match: re.Match[bytes]) -> bytes:
     return _ESCAPED.get(match[1], match[1])
 
 
-def _number(text: str) -> int | float:
+def number(text: str) -> int | float:
+    """Read a TTL from text."""
     try:
         return int(text)
     except ValueError:

@@ -15,6 +15,7 @@ from struct import Struct, error, pack, unpack
 from sys import byteorder
 from typing import NamedTuple
 
+from memctl.blocks import Block
 from memctl.model import Instant, Item, Problem, Vector, encode
 
 INT8 = Struct("!q")
@@ -63,11 +64,7 @@ def columns(item: Item) -> Columns:
 
 def line(item: Item, *, expiry: bool) -> bytes:
     """Return an item as a line of a text COPY; without `expiry` the last two columns are left out."""
-    value, names = item.value or b"", f"{item.prefix}\t{item.key}\t"
-    if _BACKSLASH in value:
-        value = value.replace(b"\\", b"\\\\")
-    if _TAB in value or _NEWLINE in value or _RETURN in value:  # white space: in strings JSON escapes them
-        value = value.translate(_BLANKS)
+    value, names = _escaped(item.value or b""), f"{item.prefix}\t{item.key}\t"
     if "\\" in names or "\n" in names or "\r" in names or names.count("\t") > 2:
         names = f"{item.prefix.translate(_ESCAPES)}\t{item.key.translate(_ESCAPES)}\t"
     created, updated, expires = _times(item)
@@ -76,6 +73,34 @@ def line(item: Item, *, expiry: bool) -> bytes:
         minutes = _NULL if item.ttl_minutes is None else int(item.ttl_minutes)
         rest = f"{rest}\t{expires or _NULL}\t{minutes}"
     return b"%b%b%b\n" % (encode(names), value, rest.encode())
+
+
+def lines(block: Block, *, expiry: bool) -> bytes:
+    """Return a block as lines of a text COPY."""
+    names = "".join((*block.prefixes, *block.keys))
+    if any(mark in names for mark in "\\\t\n\r"):
+        return b"".join([line(item, expiry=expiry) for item in block.items()])
+    heads = [f"{prefix}\t{key}\t" for prefix, key in zip(block.prefixes, block.keys, strict=True)]
+    ends = [f"\t{times[0]}\t{times[1]}" for times in zip(block.created_at, block.updated_at, strict=True)]
+    if expiry:
+        ends = [
+            f"{end}\t{expires or _NULL}\t{_NULL if minutes is None else int(minutes)}"
+            for end, expires, minutes in zip(ends, block.expires_at, block.ttl_minutes, strict=True)
+        ]
+    return b"".join(
+        [
+            b"%b%b%b\n" % (head.encode(), _escaped(value), end.encode())
+            for head, value, end in zip(heads, block.values, ends, strict=True)
+        ]
+    )
+
+
+def _escaped(value: bytes) -> bytes:
+    if _BACKSLASH in value:
+        value = value.replace(b"\\", b"\\\\")
+    if _TAB in value or _NEWLINE in value or _RETURN in value:  # white space: in strings JSON escapes them
+        value = value.translate(_BLANKS)
+    return value
 
 
 def vector_cells(item: Item, vector: Vector, *, half: bool) -> VectorCells:

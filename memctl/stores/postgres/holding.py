@@ -7,16 +7,17 @@ it is asked, through `Trial`, and only about items that come near them.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from memctl.blocks import Block
 from memctl.model import Item, Problem, Vector, encode, is_clean
 from memctl.store import Setup
-from memctl.stores.postgres.connect import Session
 from memctl.stores.postgres.encode import halves, odd_text
-from memctl.stores.postgres.layout import Layout
+from memctl.stores.postgres.layout import Catalog, Layout
 from memctl.values import fault_of
 
 INDEXED_OCTETS = 2_600
@@ -91,18 +92,22 @@ class Holding:
     """The database's, as PostgreSQL names it."""
     holds_text: Callable[[str], bool] = is_text
     """Tells whether a text column holds this."""
+    whole_minutes: bool = True
+    """Whether `ttl_minutes` is an integer."""
 
     @classmethod
-    def of_setup(cls, setup: Setup) -> Holding:
+    def of_setup(cls, setup: Setup, *, whole_minutes: bool = True) -> Holding:
         """Return what tables will offer that are yet to be made."""
-        return cls(vector_type=setup.vector_type if setup.dims else None, dims=setup.dims)
+        kind = setup.vector_type if setup.dims else None
+        return cls(vector_type=kind, dims=setup.dims, whole_minutes=whole_minutes)
 
     @classmethod
-    def of_store(cls, session: Session, layout: Layout) -> Holding:
+    def of_store(cls, session: Catalog, layout: Layout) -> Holding:
         """Return what a store offers."""
         kind = layout.embedding.type if layout.embedding else None
         expiry = {"expires_at", "ttl_minutes"} <= layout.items.columns.keys()
-        return cls(expiry, kind, layout.dims, layout.encoding, session.can_hold)
+        whole = expiry and layout.items.columns["ttl_minutes"].type != "numeric"
+        return cls(expiry, kind, layout.dims, layout.encoding, session.can_hold, whole)
 
 
 class Judge:
@@ -149,6 +154,24 @@ class Judge:
                 found = self._too_long(item, self._trial)
         return found
 
+    def holds(self, block: Block) -> bool:
+        """Tell whether there is no fault in a block for certain; `faults` looks closer where there may be one."""
+        names, holding = "".join((*block.prefixes, *block.keys)), self._holding
+        fields = [len(vector.field) for vectors in block.vectors.values() for vector in vectors]
+        longest = max(map(len, block.prefixes)) + max(map(len, block.keys)) + max(fields, default=0)
+        return (
+            self._is_utf8
+            and names.isascii()
+            and "\0" not in names
+            and longest <= _SHORT
+            and (holding.expiry or set(block.expires_at) == {None})
+            and not any(ttl is not None and self._ttl_fault(ttl) for ttl in block.ttl_minutes)
+            and not any(any(self._vector_faults(vectors)) for vectors in block.vectors.values())
+            and max(map(len, block.values)) < _LONG_VALUE
+            and not any(map(_is_suspect, block.values))
+            and not any(map(fault_of, block.values))
+        )
+
     def _text_fault(self, text: str) -> str | None:
         if self._holding.holds_text(text):
             return None
@@ -176,6 +199,8 @@ class Judge:
     def _ttl_fault(self, ttl: float) -> str | None:
         if not self._holding.expiry:
             return NO_COLUMN
+        if not self._holding.whole_minutes:
+            return None if math.isfinite(ttl) else NO_NUMBER
         if ttl % 1:  # true of NaN and infinity too
             return FRACTION
         return None if int(ttl) in _INT4 else RANGE

@@ -7,13 +7,13 @@ the role may not read, which `information_schema` hides.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from memctl.errors import MemctlError, NoStore, Refused, UsageError
 from memctl.store import Capability
-from memctl.stores.postgres.connect import Session
+from memctl.stores.postgres.connect import Query, Row
 
 DEFAULT_TABLE = "store"
 REQUIRED = frozenset({"prefix", "key", "value"})
@@ -53,9 +53,24 @@ LIMIT 10
 """Tables that look like a store and are called something else."""
 CASCADE = """
 SELECT EXISTS (
-    SELECT FROM pg_catalog.pg_constraint
+    SELECT 1 FROM pg_catalog.pg_constraint
     WHERE conrelid = %s AND confrelid = %s AND contype = 'f' AND confdeltype = 'c')
 """
+
+
+class Catalog(Protocol):
+    """What is asked for the catalog: an open session on a server that has PostgreSQL's."""
+
+    address: str
+    encoding: str
+
+    def fetch(self, query: Query | str, parameters: Sequence[object] = ()) -> list[Row]:
+        """Return all rows of a small result."""
+        ...
+
+    def can_hold(self, text: str) -> bool:
+        """Tell whether the database can hold `text` at all."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +138,7 @@ class Layout:
         return "vector_migrations"
 
 
-def locate(session: Session, *, schema: str | None, table: str | None) -> Layout:
+def locate(session: Catalog, *, schema: str | None, table: str | None) -> Layout:
     """Find the store that is meant. Raises NoStore, Refused, or UsageError where several could be."""
     name = table or DEFAULT_TABLE
     relations = _relations(session, [name, f"{name}_vectors"])
@@ -143,14 +158,14 @@ def locate(session: Session, *, schema: str | None, table: str | None) -> Layout
     return _assemble(session, items, vectors)
 
 
-def _relations(session: Session, names: list[str]) -> list[Relation]:
+def _relations(session: Catalog, names: list[str]) -> list[Relation]:
     return [
         Relation(schema, name, oid, kind, usable, {column[0]: Column(*column) for column in columns or ()})
         for schema, name, oid, kind, usable, columns in session.fetch(TABLES, [names])
     ]
 
 
-def _assemble(session: Session, items: Relation, vectors: Relation | None) -> Layout:
+def _assemble(session: Catalog, items: Relation, vectors: Relation | None) -> Layout:
     needed = ("prefix", "key", "field_name", "embedding")
     if vectors is not None:
         if not vectors.columns.keys() >= set(needed) or vectors.columns["embedding"].type not in VECTOR_TYPES:
@@ -161,6 +176,7 @@ def _assemble(session: Session, items: Relation, vectors: Relation | None) -> La
     found = {
         Capability.SNAPSHOT: True,
         Capability.KEEPS_CREATED: True,
+        Capability.TIMES: True,
         Capability.EXPIRY: items.has("expires_at", "ttl_minutes"),
         Capability.VECTORS: vectors is not None,
         Capability.VECTOR_TIMES: vectors is not None and vectors.has("created_at", "updated_at"),
@@ -193,7 +209,7 @@ def _unreadable(address: str, relation: Relation, needed: Iterable[str]) -> Memc
     return Refused(f"{address}: the role may not read {what}", hint=f"GRANT SELECT ON {name} TO …")
 
 
-def _none(session: Session, candidates: list[Relation], schema: str | None, name: str) -> MemctlError:
+def _none(session: Catalog, candidates: list[Relation], schema: str | None, name: str) -> MemctlError:
     where = f"{session.address}, schema {schema}" if schema else session.address
     if not candidates:
         other: list[Any] = session.fetch(OTHER_NAMES) if name == DEFAULT_TABLE else []

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from psycopg import sql
 
-from memctl.model import Detail, Position, Scope
+from memctl.model import Detail, Instant, Position, Scope
 from memctl.stores.postgres.layout import Layout, Relation
 
 ITEMS = """
@@ -61,12 +62,55 @@ LEFT JOIN (SELECT item.prefix AS owner, count(*) AS vectors
            GROUP BY item.prefix) AS vector ON vector.owner = item.prefix
 """
 
+PREFIXES = "SELECT prefix FROM {items} WHERE {condition} GROUP BY prefix ORDER BY {order}"
+ORPHANED = """({condition}) AND NOT EXISTS (
+SELECT FROM {items} AS item WHERE item.prefix = {vectors}.prefix AND item.key = {vectors}.key)"""
+
+CUTS = """
+SELECT prefix, key
+FROM (SELECT prefix, key, row_number() OVER (ORDER BY {order}) AS place, count(*) OVER () AS total
+      FROM {items} WHERE {condition}) AS numbered
+WHERE mod(place, {rows}) = 0 AND place < total ORDER BY place
+"""
 COUNT = "SELECT (SELECT count(*) FROM {items} WHERE {condition}), {vectors}"
 COUNTED_VECTORS = """(counted).found, (counted).owned FROM (
 SELECT count(*) AS found, count(item.key) AS owned
 FROM (SELECT prefix, key FROM {vectors} WHERE {condition}) AS vector
 LEFT JOIN {items} AS item ON item.prefix = vector.prefix AND item.key = vector.key) AS counted"""
 
+EXPIRED = """({condition})
+AND (expires_at <= %(until)s::timestamptz OR expires_at >= '10000-01-01 00:00:00+00'::timestamptz)"""
+"""What no instant can say (`infinity`) is found too, wherever it sorts."""
+SWEEP = """
+WITH gone AS (
+    DELETE FROM {items} WHERE {row} AND expires_at <= now() - %(grace)s
+    RETURNING prefix, key, expires_at, octet_length({text}) AS octets
+) {loose}
+SELECT gone.prefix, count(*), {vectors}, coalesce(sum(gone.octets), 0)::int8,
+       (SELECT max(expires_at) FROM gone)::varchar
+FROM gone {joined} GROUP BY gone.prefix
+"""
+"""A row that an agent is changing is waited for, and looked at again: what it has refreshed is not expired."""
+OLDEST = """
+SELECT {columns} FROM {items}
+WHERE {condition} AND expires_at <= now() - %(grace)s AND expires_at >= %(after)s::timestamptz
+ORDER BY expires_at LIMIT %(rows)s
+"""
+"""From where the last batch ended: the index leads past all that has gone for as long as anybody reads an older
+snapshot."""
+SWEEP_VECTORS = """, loose AS (
+    DELETE FROM {vectors} AS vector USING gone WHERE vector.prefix = gone.prefix AND vector.key = gone.key
+    RETURNING vector.prefix
+)"""
+"""Where the database does not do that by itself."""
+CASCADING_VECTORS = """, loose AS (
+    SELECT vector.prefix FROM gone
+    JOIN {vectors} AS vector ON vector.prefix = gone.prefix AND vector.key = gone.key
+)"""
+"""A statement sees what was there when it began."""
+SWEPT_VECTORS = (
+    "LEFT JOIN (SELECT prefix, count(*) AS vectors FROM loose GROUP BY prefix) AS loose USING (prefix)"
+)
 WHOLE = "TRUE"
 EXACTLY = "prefix = %(prefix)s"
 SUBTREE = """prefix ~>=~ %(prefix)s AND prefix ~<~ (%(prefix)s || '/')
@@ -152,6 +196,48 @@ class Queries:
         """The `decode.VectorRow`s of these keys in one namespace."""
         return Query(self._vectors(sql.SQL(AMONG), detail), {"prefix": prefix, "keys": list(keys)})
 
+    def expired(self, scope: Scope, until: Instant) -> Query:
+        """`decode.ItemRow`s without values of what has expired by `until`, in byte order."""
+        condition, bound = _part(scope, None, self._order)
+        condition = EXPIRED.format(condition=condition)
+        return Query(self._items(SIZES, condition), bound | {"until": until})
+
+    def expired_vectors(self, scope: Scope, until: Instant, *, detail: Detail) -> Query:
+        """`decode.VectorRow`s of what has expired by `until`, in byte order."""
+        condition, bound = _part(scope, None, self._order)
+        part = sql.SQL(OF_ITEMS).format(
+            items=_name(self.layout.items), condition=sql.SQL(EXPIRED.format(condition=condition))
+        )
+        return Query(self._vectors(part, detail), bound | {"until": until})
+
+    def sweep(self, scope: Scope, grace: timedelta, rows: int, after: str) -> Query:
+        """Delete so many expired items with their vectors, from the expiry `after` on.
+
+        It gives prefix, items, vectors and octets of each namespace, and the last expiry of all.
+        """
+        condition, bound = _part(scope, None, self._order)
+        items, vectors = self.layout.items, self.layout.vectors
+        is_one_table = items.kind == "r"  # else places in several tables are alike
+        oldest = sql.SQL(OLDEST).format(
+            columns=sql.SQL("ctid" if is_one_table else "prefix, key"),
+            items=_name(items),
+            condition=sql.SQL(condition),
+        )
+        row = sql.SQL("ctid = ANY(ARRAY({}))" if is_one_table else "(prefix, key) IN ({})").format(oldest)
+        loose: sql.Composable = sql.SQL("")
+        if vectors is not None:
+            spelled = CASCADING_VECTORS if self.layout.cascade else SWEEP_VECTORS
+            loose = sql.SQL(spelled).format(vectors=_name(vectors))
+        statement = sql.SQL(SWEEP).format(
+            items=_name(items),
+            row=row,
+            loose=loose,
+            joined=sql.SQL("" if vectors is None else SWEPT_VECTORS),
+            vectors=sql.SQL("0::int8" if vectors is None else "coalesce(max(loose.vectors), 0)"),
+            text=self._as_sent("value::text"),
+        )
+        return Query(statement, bound | {"grace": grace, "rows": rows, "after": after})
+
     def namespaces(self, scope: Scope) -> Query:
         """Prefix, items, vectors that have one, octets and newest readable `updated_at`, by byte order."""
         condition, bound = _part(scope, None, self._order)
@@ -169,6 +255,32 @@ class Queries:
             updated_at=_column(items, "updated_at", "timestamptz"),
             condition=sql.SQL(condition),
             order=sql.SQL(self._order.prefix),
+        )
+        return Query(statement, bound)
+
+    def prefixes(self, scope: Scope) -> Query:
+        """The prefixes alone, by byte order."""
+        condition, bound = _part(scope, None, self._order)
+        parts = {"items": _name(self.layout.items), "condition": sql.SQL(condition)}
+        return Query(sql.SQL(PREFIXES).format(order=sql.SQL(self._order.prefix), **parts), bound)
+
+    def orphans(self, scope: Scope, *, detail: Detail) -> Query:
+        """The `decode.VectorRow`s that have no item, in byte order."""
+        condition, bound = _part(scope, None, self._order)
+        if self.layout.vectors is None:
+            raise ValueError("this store has no vectors")
+        names = {"items": _name(self.layout.items), "vectors": _name(self.layout.vectors)}
+        part = sql.SQL(ORPHANED).format(condition=sql.SQL(condition), **names)
+        return Query(self._vectors(part, detail), bound)
+
+    def cuts(self, scope: Scope, rows: int) -> Query:
+        """Prefix and key of every `rows`-th item."""
+        condition, bound = _part(scope, None, self._order)
+        statement = sql.SQL(CUTS).format(
+            items=_name(self.layout.items),
+            condition=sql.SQL(condition),
+            order=sql.SQL(f"{self._order.prefix}, {self._order.key}"),
+            rows=sql.Literal(rows),
         )
         return Query(statement, bound)
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 from psycopg import errors as states
 from psycopg import sql
 
+from memctl.blocks import Block
 from memctl.model import Item, decode, encode
 from memctl.store import Capability
 from memctl.stores.postgres.connect import Query
@@ -19,6 +20,7 @@ from memctl.stores.postgres.encode import (
     binary_row,
     columns,
     line,
+    lines,
     vector_cells,
 )
 from memctl.stores.postgres.layout import Layout
@@ -97,11 +99,24 @@ class Rows:
                 absent = [item for item in absent if (item.prefix, item.key) not in present]
         return absent, there
 
+    def load(self, cursor: Cursor, blocks: Sequence[Block]) -> bool:
+        """Insert the items of some blocks, or none where one is there."""
+        try:
+            with cursor.savepoint():
+                self._copy(cursor, (lines(block, expiry=self.has_expiry) for block in blocks))
+        except states.UniqueViolation:
+            return False
+        self.copy_vectors(cursor, [block.item(place) for block in blocks for place in block.vectors])
+        return True
+
     def _copy_items(self, cursor: Cursor, items: Iterable[Item]) -> None:
+        self._copy(cursor, _blocks(line(item, expiry=self.has_expiry) for item in items))
+
+    def _copy(self, cursor: Cursor, octets: Iterable[bytes]) -> None:
         names = _ITEM_COLUMNS + (_EXPIRY_COLUMNS if self.has_expiry else ())
         with cursor.copy(self.sql(COPY_ITEMS, columns=listed(names))) as copy:
-            for block in _blocks(line(item, expiry=self.has_expiry) for item in items):
-                copy.write(block)
+            for some in octets:
+                copy.write(some)
 
     def update(
         self, cursor: Cursor, items: Sequence[Item], *, only_older: bool

@@ -1,15 +1,16 @@
 """Short read-write transactions on a connection of their own.
 
 Settings are made inside each one and end with it, so that pgbouncer in transaction mode can hand the session
-on. The `search_path` is left as it is: every name that memctl writes is qualified, and a trigger on the
-store's tables is to find what it finds when an agent writes.
+on. `memctl.exact` tells the guard's triggers that what is written is exactly what is meant. The `search_path`
+is left as it is: every name that memctl writes is qualified, and a trigger on the store's tables is to find what
+it finds when an agent writes.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import TypeVar
 
@@ -19,7 +20,17 @@ from psycopg import sql
 
 from memctl.errors import Refused
 from memctl.stores.postgres import failures
-from memctl.stores.postgres.connect import Query, Row, carry_any_text, connect, render, with_names
+from memctl.stores.postgres.connect import (
+    IsCockroach,
+    Parameters,
+    Query,
+    Row,
+    carry_any_text,
+    connect,
+    is_cockroach,
+    render,
+    with_names,
+)
 
 _LOG = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
@@ -27,7 +38,7 @@ _Result = TypeVar("_Result")
 BEGIN = """
 SELECT set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true),
        set_config('client_encoding', %s, true), set_config('lock_timeout', %s, true),
-       set_config('statement_timeout', '0', true),
+       set_config('statement_timeout', '0', true), set_config('memctl.exact', 'on', true),
        set_config('idle_in_transaction_session_timeout', '0', true)
 """
 NO_TRANSACTION_TIMEOUT = "SELECT set_config('transaction_timeout', '0', true)"
@@ -52,6 +63,10 @@ class Cursor:
         cursor = self._connection.execute(self._composed(query, values), values or None)
         return cursor.fetchall() if cursor.description else []
 
+    def fetch(self, query: Query, values: Mapping[str, object]) -> list[Row]:
+        """Run one statement of named values; return its rows."""
+        return self._connection.execute(self._composed(query, values), values).fetchall()
+
     def execute_raw(self, query: Query, *values: object) -> list[Row]:
         """Run one statement; return its rows as the bytes that a binary COPY would give."""
         with self._connection.cursor(binary=True) as cursor:
@@ -67,7 +82,7 @@ class Cursor:
         """Begin a part that an error inside undoes, and no more than that."""
         return self._connection.transaction()  # type: ignore[return-value]
 
-    def _composed(self, query: Query | str, values: Sequence[object] = ()) -> Query:
+    def _composed(self, query: Query | str, values: Parameters = ()) -> Query:
         composed = sql.SQL(query) if isinstance(query, str) else with_names(query, values)
         if _LOG.isEnabledFor(logging.DEBUG):
             _LOG.debug("%s", composed.as_string(self._connection))
@@ -84,6 +99,9 @@ class Transactions:
         """
         self._connection, known = connect(conninfo, timeout=timeout)
         self.address = render(known)
+        if is_cockroach(self._connection):
+            self._connection.close()
+            raise IsCockroach(f"{self.address} is CockroachDB")
         self._turn = Lock()
         self._connection.autocommit = True  # transactions are begun by `run`
         self._connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
@@ -115,6 +133,15 @@ class Transactions:
             except psycopg.Error as error:
                 raise failures.meaning(error, self.address) from error
         raise AssertionError("unreachable")
+
+    def alone(self, query: Query) -> None:
+        """Run one statement that takes no transaction around it, such as VACUUM."""
+        with self._turn, failures.translated(self.address):
+            try:
+                self._connection.execute(query)
+            except states.InsufficientPrivilege as error:
+                said = error.diag.message_primary
+                raise Refused(f"{self.address}: {said}", hint="this takes the owner of the tables") from error
 
     def close(self) -> None:
         """Close the connection; a second call does nothing."""

@@ -28,6 +28,11 @@ _REASONS: tuple[tuple[type[psycopg.Error], str], ...] = (
 """What the server says of a value; the last is the class of what else it can find wrong with one."""
 
 
+def reason_of(error: psycopg.Error) -> str | None:
+    """Return what the server's refusal says about a value; None where it is about something else."""
+    return next((reason for refusal, reason in _REASONS if isinstance(error, refusal)), None)
+
+
 class ServerTrial:
     """A `holding.Trial` in transactions of its own. `names` are the store's tables, `items` and `vectors`."""
 
@@ -44,10 +49,9 @@ class ServerTrial:
                 with cursor.savepoint():
                     cursor.execute(TRY_VALUE, decode(value))
             except psycopg.Error as error:
-                for refusal, reason in _REASONS:
-                    if isinstance(error, refusal):
-                        return reason
-                raise
+                if (reason := reason_of(error)) is None:
+                    raise
+                return reason
             return None
 
         return self._transactions.run(attempt)

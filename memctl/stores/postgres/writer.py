@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from datetime import timedelta
 from functools import partial
+from typing import TypeVar
 
+from memctl.blocks import Block
 from memctl.errors import MemctlError, NoStore, UsageError
-from memctl.model import Item, Position, Problem
-from memctl.store import Batch, Change, Setup
+from memctl.history import Status
+from memctl.model import Instant, Item, Namespace, Position, Problem, Scope
+from memctl.store import Ailment, Batch, Change, Setup
+from memctl.stores.postgres import erasing
 from memctl.stores.postgres import schema as tables
 from memctl.stores.postgres.changing import Changing
 from memctl.stores.postgres.connect import Session
@@ -21,6 +26,9 @@ from memctl.stores.postgres.trial import ServerTrial
 
 BATCH_ROWS = 10_000
 """Nobody waits for a batch but who writes one of its items, so it can be long; it is what a kill undoes."""
+_Result = TypeVar("_Result")
+FIRST_EXPIRY = "0001-01-01 00:00:00+00"
+"""What comes before it no instant can say."""
 CURRENT_SCHEMA = "SELECT current_schema()"
 
 
@@ -33,6 +41,9 @@ class PostgresWriter(PostgresStore):
 
     batch_rows = BATCH_ROWS
     pause = 0.0  # no reader waits for a writer, and no writer but for the same row
+
+    overwrites = False
+    unreachable = erasing.UNREACHABLE
 
     def __init__(
         self,
@@ -71,10 +82,108 @@ class PostgresWriter(PostgresStore):
             raise MemctlError(f"{self.address} has no vector tables", code="no-vectors")
         return self._transactions.run(partial(self._write, batch))
 
+    @property
+    def loads(self) -> bool:
+        """Whether no vectors of a former item can wait for a new one."""
+        return self._layout.vectors is None or self._layout.cascade
+
+    def holds(self, block: Block) -> bool:
+        """Tell whether the tables can hold a block for certain."""
+        return self._judge.holds(block)
+
+    def load(self, blocks: Sequence[Block]) -> bool:
+        """Insert the items of some blocks, or none of them, in one transaction."""
+        return self._transactions.run(lambda cursor: self._rows.load(cursor, blocks))
+
     def apply(self, changes: Sequence[Change]) -> tuple[Change, ...]:
         """Carry out changes in one transaction."""
         changing = Changing(self._rows)
         return self._transactions.run(lambda cursor: changing.apply(cursor, changes))
+
+    def sweep(self, scope: Scope, grace: timedelta, rows: int) -> Iterator[list[Namespace]]:
+        """Delete expired items batch by batch, by the server's clock as it is then."""
+        after = FIRST_EXPIRY
+        while self._can_hold(scope.prefix):
+            query = self._queries.sweep(scope, grace, rows, after)
+            found = self._transactions.run(partial(Cursor.fetch, query=query.statement, values=query.values))
+            if not found:
+                return
+            after = found[0][4]
+            yield [
+                Namespace(prefix, items, vectors, octets, None) for prefix, items, vectors, octets, _ in found
+            ]
+
+    def purge(self, orphans: Sequence[Item]) -> int:
+        """Delete vectors without an item in one transaction."""
+        from memctl.stores.postgres.repair import purge
+
+        return purge(self, orphans)
+
+    def cure(self, ailment: Ailment) -> str | None:
+        """Do what an ailment's remedy says."""
+        from memctl.stores.postgres.repair import cure
+
+        return cure(self, ailment)
+
+    def record(self, scope: str | None, retain_minutes: float | None) -> None:
+        """Switch history on in one transaction."""
+        now = self.now()
+        self._recording(
+            lambda cursor, status: self._history.switch_on(cursor, status, scope, retain_minutes, now)
+        )
+
+    def stop_recording(self, *, drop: bool) -> None:
+        """Switch history off in one transaction."""
+        self._recording(lambda cursor, _: self._history.switch_off(cursor, drop=drop))
+
+    def prune(self, until: Instant) -> int:
+        """Delete what was recorded up to `until`, in one transaction."""
+        return self._recording(
+            lambda cursor, status: 0 if status is None else self._history.prune(cursor, status, until)
+        )
+
+    def unremember(self, scope: Scope) -> int:
+        """Delete all that was recorded of a scope, in one transaction."""
+        return self._recording(
+            lambda cursor, status: 0 if status is None else self._history.forget(cursor, scope)
+        )
+
+    def _recording(self, work: Callable[[Cursor, Status | None], _Result]) -> _Result:
+        """Do something about history in one transaction, knowing how it stands."""
+
+        def run(cursor: Cursor) -> _Result:
+            return work(cursor, self._history.status(lambda query, values: cursor.execute(query, *values)))
+
+        return self._transactions.run(run)
+
+    def install_guards(self, rules: Sequence[str]) -> None:
+        """Install rules of the guard in one transaction."""
+        from memctl.stores.postgres.guard import guards, install
+
+        def work(cursor: Cursor) -> None:
+            found = guards(lambda query, values: cursor.execute(query, *values), self._layout)
+            install(cursor, self._layout, found, rules)
+
+        self._transactions.run(work)
+
+    def remove_guards(self, rules: Sequence[str]) -> None:
+        """Remove rules of the guard in one transaction."""
+        from memctl.stores.postgres.guard import remove
+
+        self._transactions.run(lambda cursor: remove(cursor, self._layout, rules))
+
+    def vacuum(self) -> int:
+        """Make the room of dead rows usable again."""
+        from memctl.stores.postgres.repair import vacuum
+
+        return vacuum(self)
+
+    def secure(self) -> None:
+        """Do nothing: rows are never overwritten in place."""
+
+    def scrub(self) -> tuple[str, ...]:
+        """Return why something of what was deleted is left; nothing is done about it here."""
+        return erasing.LEFT
 
     def finish(self) -> None:
         """Build the vector index that `setup` asks for, and record it, both or neither; once.

@@ -84,11 +84,11 @@ def items_of(
         some = rows[start : start + ROWS_AT_ONCE]
         try:
             yield from _common_items(some, vectors)
-        except (_Odd, TypeError, UnicodeDecodeError):
+        except (Odd, TypeError, UnicodeDecodeError):
             yield from (item_of(row, vectors.get(row[:2], ())) for row in some)
 
 
-class _Odd(Exception):
+class Odd(Exception):
     """A column holds something that takes a closer look."""
 
 
@@ -97,7 +97,7 @@ def _common_items(
 ) -> Iterable[Item]:
     prefixes, keys, values, sizes, created, updated, expires, minutes, blobs = zip(*rows, strict=True)
     if any(blobs):
-        raise _Odd
+        raise Odd
     beside: Iterable[tuple[Vector, ...]] = repeat(())
     if vectors:
         beside = [vectors.get(owner, ()) for owner in zip(prefixes, keys, strict=True)]
@@ -109,8 +109,8 @@ def _common_items(
         sizes if values[0] is None else list(map(len, values)),
         _instants(created),
         _instants(updated),
-        [None if cell is None else _sure(*instant_of(cell)) for cell in expires],
-        [None if cell is None else _sure(*ttl_of(cell)) for cell in minutes],
+        [None if cell is None else sure(*instant_of(cell)) for cell in expires],
+        [None if cell is None else sure(*ttl_of(cell)) for cell in minutes],
         beside,
         repeat(()),
     )
@@ -119,21 +119,28 @@ def _common_items(
 def _texts(cells: tuple[Any, ...]) -> list[str]:
     texts = b"\0".join(cells).decode().split("\0")
     if len(texts) != len(cells):  # a NUL in one of them
-        raise _Odd
+        raise Odd
     return texts
 
 
 def _instants(cells: tuple[Any, ...]) -> list[Instant]:
-    column = b"\n".join((*cells, b""))
-    if not _SURE_COLUMN.fullmatch(column):
-        raise _Odd
-    column = column.replace(b" ", b"T").replace(b"\n", b".000000Z\n")
-    return column.decode().split("\n")[:-1]
+    instants = instants_of(b"\n".join(cells)).decode().split("\n")
+    if len(instants) != len(cells):  # a line feed in one of them
+        raise Odd
+    return instants
 
 
-def _sure(meaning: Any, fault: str | None) -> Any:
+def instants_of(column: bytes) -> bytes:
+    """Return a column of instants for one of timestamps, both joined by line feeds; raise Odd as it may be."""
+    if _SURE_COLUMN.fullmatch(column + b"\n"):
+        return column.replace(b" ", b"T").replace(b"\n", b".000000Z\n") + b".000000Z"
+    return b"\n".join([sure(*instant_of(cell)).encode() for cell in column.split(b"\n")])
+
+
+def sure(meaning: Any, fault: str | None) -> Any:
+    """Return what a cell means; raise Odd where something is wrong with it."""
     if fault:
-        raise _Odd
+        raise Odd
     return meaning
 
 
@@ -183,7 +190,7 @@ def vector_of(row: tuple[Any, ...]) -> Vector:
     """
     _, _, name, embedding, octets, created, updated = row
     created_at, created_fault = instant_of(created)
-    updated_at, updated_fault = instant_of(updated)
+    updated_at, updated_fault = (created_at, created_fault) if updated == created else instant_of(updated)
     problems: tuple[Problem, ...] = ()
     if octets == -1:
         problems = (Problem("embedding", "no BLOB", embedding),)

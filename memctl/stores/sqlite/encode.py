@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+
+from memctl.blocks import Block
 from memctl.model import Instant, Item, Vector, encode, shown
 
 Cell = bytes | str | int | float | None
@@ -50,3 +53,33 @@ def vector_cells(item: Item, vector: Vector) -> tuple[Cell, ...]:
         moment_cell(vector.created_at or item.created_at),
         moment_cell(vector.updated_at or item.updated_at),
     )
+
+
+def block_cells(block: Block) -> Iterable[tuple[Cell, ...]]:
+    """Return the columns of each item of a block, in the order of the table."""
+    created = _moments(block.created_at)
+    return zip(
+        block.prefixes,
+        block.keys,
+        block.values,
+        created,
+        created if block.updated_at == block.created_at else _moments(block.updated_at),
+        map(expiry_cell, block.expires_at),
+        block.ttl_minutes,
+        strict=True,
+    )
+
+
+def block_vector_cells(block: Block) -> Iterator[tuple[Cell, ...]]:
+    """Return the columns of each vector of a block, in the order of the table."""
+    for place, vectors in block.vectors.items():
+        item = block.item(place)
+        yield from (vector_cells(item, vector) for vector in vectors)
+
+
+def _moments(instants: Sequence[Instant]) -> Sequence[str | None]:
+    """Spell a column of times as `moment_cell` does, at once where they are all in whole seconds."""
+    column = "\n".join((*instants, ""))
+    if column.count(".000000Z\n") < len(instants):
+        return list(map(moment_cell, instants))
+    return column.replace("T", " ").replace(".000000Z\n", "\n").split("\n")[:-1]

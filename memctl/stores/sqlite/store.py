@@ -20,13 +20,18 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
+from memctl.blocks import Piece
 from memctl.errors import NoStore, UsageError
+from memctl.guard import Guard
+from memctl.history import Entry, Operation, Status
 from memctl.instants import from_datetime
-from memctl.model import Detail, Instant, Item, Namespace, Position, Scope, Vector, encode
-from memctl.store import Capability, Count, Description, Store
+from memctl.model import Detail, Instant, Item, Namespace, Position, Problem, Scope, Vector, encode
+from memctl.store import Ailment, Capability, Count, Description, Store
+from memctl.stores.sqlite import columns
 from memctl.stores.sqlite.connect import connect, is_wal, translated
 from memctl.stores.sqlite.copy import copy
-from memctl.stores.sqlite.decode import instant_of, item_of, items_of, prefix_of, vector_of
+from memctl.stores.sqlite.decode import Odd, instant_of, item_of, items_of, prefix_of, vector_of
+from memctl.stores.sqlite.history import History
 from memctl.stores.sqlite.ranges import Bound, Cut, Part, parts_of
 
 HOLD = 0.02
@@ -123,7 +128,7 @@ class SqliteStore:
             found |= {Capability.VECTORS, Capability.VECTOR_TIMES}
         if self._snapshot:
             found.add(Capability.SNAPSHOT)
-        self.capabilities = frozenset(found | {Capability.RAW_TEXT})
+        self.capabilities = frozenset(found | {Capability.TIMES, Capability.RAW_TEXT})
         expiry = {name: name if name in columns else "NULL" for name in ("expires_at", "ttl_minutes")}
         self._names = {
             "table": table.replace('"', '""'),
@@ -136,6 +141,10 @@ class SqliteStore:
     def _columns(self, table: str) -> set[str]:
         rows = self._connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
         return {row[0].decode() for row in rows}
+
+    @cached_property
+    def _history(self) -> History:
+        return History(self._connection, self.table, self._sql, expiry=Capability.EXPIRY in self.capabilities)
 
     @cached_property
     def _now(self) -> Instant:
@@ -165,12 +174,106 @@ class SqliteStore:
             with closing(store):
                 yield store
 
+    def unholdable(self, item: Item) -> tuple[Problem, ...]:
+        """Return what this file has no column for; text and values of any kind fit."""
+        found: list[Problem] = []
+        if item.vectors and not self.has_vectors:
+            found.append(Problem("vectors", "the store has no vector tables"))
+        if Capability.EXPIRY not in self.capabilities:
+            reason = "the store has no TTL columns"
+            if item.expires_at is not None:
+                found.append(Problem("expires_at", reason))
+            if item.ttl_minutes is not None:
+                found.append(Problem("ttl_minutes", reason))
+        return tuple(found)
+
+    def history(self) -> Status | None:
+        """Return how history stands."""
+        with translated(self.path), self._transaction():
+            return self._history.status()
+
+    def entries(
+        self,
+        scope: Scope,
+        *,
+        key: str | None = None,
+        after: int = 0,
+        since: Instant | None = None,
+        operations: Sequence[Operation] = (),
+        oldest_first: bool = False,
+    ) -> Iterator[Entry]:
+        """Yield recorded changes, the newest first."""
+        with translated(self.path):
+            yield from self._history.entries(
+                scope, key=key, after=after, since=since, operations=operations, oldest_first=oldest_first
+            )
+
+    def former(self, scope: Scope, *, seq: int | None = None, at: Instant | None = None) -> Iterator[Entry]:
+        """Yield what items were before the first change that counts."""
+        with translated(self.path):
+            yield from self._history.former(scope, seq=seq, at=at)
+
+    def guards(self) -> tuple[Guard, ...]:
+        """Return how each rule of the guard stands."""
+        from memctl.stores.sqlite.guard import guards
+
+        with translated(self.path), self._transaction():
+            return guards(self._connection, self.table, has_vectors=self.has_vectors)
+
     def describe(self) -> Description:
         """Return the live schema, the journal mode and the sizes."""
         from memctl.stores.sqlite.describe import describe
 
         with translated(self.path), self._transaction():
             return describe(self)
+
+    def expiring(self, scope: Scope, until: Instant, *, vectors: Detail = Detail.NONE) -> Iterator[Item]:
+        """Yield the items whose expiry has come, in byte order; a snapshot that was held ends with it."""
+        from memctl.stores.sqlite.expiring import expiring
+
+        return expiring(self, scope, until, vectors)
+
+    def release(self) -> None:
+        """End the snapshot that is held, if any: what is read from now on is of a later moment."""
+        if self._connection.in_transaction:
+            with translated(self.path):
+                self._connection.execute("COMMIT")
+
+    def orphans(self, scope: Scope, *, detail: Detail = Detail.SHAPE) -> Iterator[Item]:
+        """Yield the vectors that have no item."""
+        from memctl.stores.sqlite.examine import orphans
+
+        return orphans(self, scope, detail)
+
+    def prefixes(self, scope: Scope) -> Iterator[str]:
+        """Yield each namespace that directly holds items, from the index alone."""
+        from memctl.stores.sqlite.examine import prefixes
+
+        return prefixes(self, scope)
+
+    def ailments(self, *, thorough: bool) -> Iterator[Ailment]:
+        """Yield what is wrong with the file as such."""
+        from memctl.stores.sqlite.health import ailments
+
+        return ailments(self, thorough=thorough)
+
+    def schema_faults(self) -> Iterator[Ailment]:
+        """Yield where the schema is not what the library would have made."""
+        from memctl.stores.sqlite.health import schema_faults
+
+        return schema_faults(self)
+
+    def keeps_threads(self) -> bool:
+        """Tell whether a checkpointer has its tables in this file."""
+        from memctl.stores.sqlite.threads import keeps_threads
+
+        return keeps_threads(self)
+
+    def threads(self, names: Sequence[str]) -> frozenset[str]:
+        """Return which of these threads the checkpointer still has."""
+        from memctl.stores.sqlite.threads import threads
+
+        return threads(self, names)
 
     def namespaces(self, scope: Scope) -> Iterator[Namespace]:
         """Yield each namespace's totals in byte order."""
@@ -208,6 +311,33 @@ class SqliteStore:
             yield from items_of(rows if keep is None else [row for row in rows if keep(row[2])], sides)
             if cut:
                 pending.extend(reversed(part.after(cut)))
+
+    def blocks(self, scope: Scope, *, vectors: Detail = Detail.NONE) -> Iterator[Piece]:
+        """Yield the items in byte order, in blocks where this is a snapshot."""
+        if not self._snapshot:
+            yield self.scan(scope, vectors=vectors)
+            return
+        pending = list(reversed(parts_of(scope)))
+        while pending:
+            part = pending.pop()
+            rest: tuple[Part, ...] = (part,)
+            where, parameters = part.condition
+            try:
+                with self._transaction():
+                    items = self._connection.execute(self._sql(columns.ITEMS, where=where), parameters)
+                    beside = self._vector_rows(where, parameters, vectors)
+                    for block in columns.blocks_of(self._connection, items, beside):
+                        yield block
+                        end = Cut(Bound(encode(block.prefixes[-1])), Bound(encode(block.keys[-1])))
+                        rest = part.after(end)
+            except Odd:
+                first, *others = rest
+                pending.extend(reversed(others))
+                with self._transaction():
+                    rows, sides, cut = self._page(first, True, vectors)
+                yield items_of(rows, sides)
+                if cut:
+                    pending.extend(reversed(first.after(cut)))
 
     def get(self, prefix: str, keys: Sequence[str], *, vectors: Detail = Detail.NONE) -> Iterator[Item]:
         """Yield the items under `keys` that exist."""

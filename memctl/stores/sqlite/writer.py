@@ -7,15 +7,20 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
+from time import perf_counter
 
+from memctl.blocks import Block
 from memctl.errors import Busy, UsageError
-from memctl.model import Item, Position, Problem, encode
-from memctl.store import Batch, Capability, Change, Setup
+from memctl.model import Instant, Item, Position, Scope, encode
+from memctl.store import Ailment, Batch, Capability, Change, Setup
+from memctl.stores.sqlite import erasing
 from memctl.stores.sqlite import schema as tables
 from memctl.stores.sqlite.changing import INSERT, INSERT_VECTOR, Changing
 from memctl.stores.sqlite.connect import connect_to_write, translated
-from memctl.stores.sqlite.encode import item_cells, vector_cells
+from memctl.stores.sqlite.encode import block_cells, block_vector_cells, item_cells, vector_cells
+from memctl.stores.sqlite.history import History
 from memctl.stores.sqlite.store import SqliteStore
 
 _KEY = "prefix = CAST(:prefix AS TEXT) AND key = CAST(:key AS TEXT)"
@@ -24,6 +29,8 @@ WHERE {key}{condition}"""
 _OLDER = " AND coalesce(updated_at < :updated_at, 1)"
 _DELETE_VECTORS = """DELETE FROM "{table}_vectors" WHERE prefix = CAST(? AS TEXT) AND key = CAST(? AS TEXT)"""
 _EXISTS = 'SELECT 1 FROM "{table}" WHERE {key}'
+_LOAD = """INSERT INTO "{table}" (prefix, key, value, created_at, updated_at, expires_at, ttl_minutes)
+VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
 
 
 class SqliteWriter(SqliteStore):
@@ -33,6 +40,10 @@ class SqliteWriter(SqliteStore):
     them, because SQLite's busy handler starves whoever competes with back-to-back transactions. A file that
     was made here has no agent yet and is loaded at full speed.
     """
+
+    worked = 0.0
+    overwrites = True
+    unreachable = erasing.UNREACHABLE
 
     def __init__(
         self,
@@ -56,6 +67,8 @@ class SqliteWriter(SqliteStore):
         if self._fresh:
             # Safe against a kill, which leaves what was written with the kernel; `finish` syncs.
             self._writer.execute("PRAGMA synchronous = OFF")
+            # Expiries come in no order: their index should not go out and in again with every few of them.
+            self._writer.execute("PRAGMA cache_size = -16384")
         expiry = ("expires_at", "ttl_minutes") if Capability.EXPIRY in self.capabilities else ()
         self._names |= {
             "key": _KEY,
@@ -74,19 +87,6 @@ class SqliteWriter(SqliteStore):
             self._writer.close()
         super().close()
 
-    def unholdable(self, item: Item) -> tuple[Problem, ...]:
-        """Return what this file has no column for; text and values of any kind fit."""
-        found: list[Problem] = []
-        if item.vectors and not self.has_vectors:
-            found.append(Problem("vectors", "the store has no vector tables"))
-        if Capability.EXPIRY not in self.capabilities:
-            reason = "the store has no TTL columns"
-            if item.expires_at is not None:
-                found.append(Problem("expires_at", reason))
-            if item.ttl_minutes is not None:
-                found.append(Problem("ttl_minutes", reason))
-        return tuple(found)
-
     def write(self, batch: Batch) -> tuple[Position, ...]:
         """Write a batch in one transaction that took its lock at the start."""
         with self._writing():
@@ -97,10 +97,98 @@ class SqliteWriter(SqliteStore):
             self._replace_vectors([*new, *changed])
         return tuple(Position(item.prefix, item.key) for item in (*there, *newer))
 
+    @property
+    def loads(self) -> bool:
+        """Whether this file was made here, and there is nothing yet that could be in the way."""
+        return self._fresh
+
+    def holds(self, block: Block) -> bool:
+        """Tell whether there are tables for a block."""
+        return self.has_vectors or not block.vectors
+
+    def load(self, blocks: Sequence[Block]) -> bool:
+        """Insert all items of some blocks, or none of them."""
+        rows = sum(map(len, blocks))
+        with self._writing():
+            before = self._writer.total_changes
+            for block in blocks:
+                self._writer.executemany(self._sql(_LOAD), block_cells(block))
+            if self._writer.total_changes - before < rows:
+                self._writer.execute("ROLLBACK")
+                return False
+            for block in blocks:
+                if block.vectors:
+                    self._writer.executemany(self._sql(INSERT_VECTOR), block_vector_cells(block))
+        return True
+
     def apply(self, changes: Sequence[Change]) -> tuple[Change, ...]:
         """Carry out changes in one transaction that took its lock at the start."""
+        self.release()  # a snapshot held meanwhile would keep every change in the WAL
         with self._writing():
-            return self._changing.apply(changes)
+            began = perf_counter()
+            left = self._changing.apply(changes)
+            self.worked = perf_counter() - began
+        return left
+
+    def purge(self, orphans: Sequence[Item]) -> int:
+        """Delete vectors without an item in one transaction."""
+        from memctl.stores.sqlite.repair import purge
+
+        return purge(self, orphans)
+
+    def cure(self, ailment: Ailment) -> str | None:
+        """Do what an ailment's remedy says."""
+        from memctl.stores.sqlite.repair import cure
+
+        return cure(self, ailment)
+
+    def record(self, scope: str | None, retain_minutes: float | None) -> None:
+        """Switch history on in one transaction."""
+        with self._writing():
+            self._recorded.switch_on(scope, retain_minutes, self.now())
+
+    def stop_recording(self, *, drop: bool) -> None:
+        """Switch history off in one transaction."""
+        with self._writing():
+            self._recorded.switch_off(drop=drop)
+
+    def prune(self, until: Instant) -> int:
+        """Delete what was recorded up to `until`, in one transaction."""
+        with self._writing():
+            return self._recorded.prune(until)
+
+    def unremember(self, scope: Scope) -> int:
+        """Delete all that was recorded of a scope, in one transaction."""
+        with self._writing():
+            return self._recorded.forget(scope) if self._recorded.status() is not None else 0
+
+    def install_guards(self, rules: Sequence[str]) -> None:
+        """Install rules of the guard in one transaction."""
+        from memctl.stores.sqlite.guard import install
+
+        with self._writing():
+            install(self._writer, self.table, rules, has_vectors=self.has_vectors)
+
+    def remove_guards(self, rules: Sequence[str]) -> None:
+        """Remove rules of the guard in one transaction."""
+        from memctl.stores.sqlite.guard import remove
+
+        with self._writing():
+            remove(self._writer, self.table, rules)
+
+    def vacuum(self) -> int:
+        """Rebuild the file without its free pages."""
+        from memctl.stores.sqlite.repair import vacuum
+
+        return vacuum(self)
+
+    def secure(self) -> None:
+        """Have what is deleted from now on overwritten."""
+        erasing.secure(self)
+
+    def scrub(self) -> tuple[str, ...]:
+        """Overwrite what was deleted so far; return why something of it may be left."""
+        return erasing.scrub(self)
 
     def finish(self) -> None:
         """Bring a file that was made here to the disk."""
@@ -108,13 +196,18 @@ class SqliteWriter(SqliteStore):
             with self.path.open("rb") as file:
                 os.fsync(file.fileno())
 
+    @cached_property
+    def _recorded(self) -> History:
+        return History(self._writer, self.table, self._sql, expiry=Capability.EXPIRY in self.capabilities)
+
     @contextmanager
     def _writing(self) -> Iterator[None]:
         with translated(self.path):
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield
-                self._writer.execute("COMMIT")
+                if self._writer.in_transaction:
+                    self._writer.execute("COMMIT")
             except BaseException:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
