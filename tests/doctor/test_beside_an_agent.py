@@ -44,7 +44,7 @@ def test_no_live_item_is_harmed(name: str, tmp_path: Path, request: pytest.Fixtu
             assert writer.returncode == 0, err
         told = json.loads(out)
         assert told["errors"] == []
-        assert told["longest"] < 4, "the library gives up after five seconds"
+        assert told["longest"] < 5, "the library gives up after five seconds"
         assert {report.code for report in reports} <= {3, 4}, [report.err for report in reports]
         assert memctl("verify", "gone-0.jsonl").code == 0
 
