@@ -46,6 +46,18 @@ def export(workshop: Workshop) -> Iterator[Row]:
         yield compare(Comparison(name, ours, copy, 2.0, PEAK_MB), workshop.folder)
 
 
+def jobs(workshop: Workshop) -> Iterator[Row]:
+    """By two processes, against one."""
+    if workshop.major is None:
+        return
+    items = workshop.count(_ITEMS)
+    address = workshop.postgres(items)
+    two = memctl("-s", address, "export", "--jobs", "2", "-f", workshop.folder / "two.jsonl", "--overwrite")
+    one = memctl("-s", address, "export", "-f", workshop.folder / "one.jsonl", "--overwrite")
+    name = f"export --jobs 2, Postgres, {items:,} items / export"
+    yield compare(Comparison(name, two, one, peak_target=PEAK_MB), workshop.folder)
+
+
 def import_(workshop: Workshop) -> Iterator[Row]:
     """From an archive into a new store, against the load of a dump and against bare COPY."""
     items = workshop.count(_ITEMS)
@@ -135,7 +147,7 @@ def diff(workshop: Workshop) -> Iterator[Row]:
         yield compare(Comparison(name, memctl("diff", one, other), once, 2.2, PEAK_MB), workshop.folder)
 
 
-GROUPS = (export, import_, migrate, diff)
+GROUPS = (export, jobs, import_, migrate, diff)
 
 
 def _exporting(store: Path | str, folder: Path, *options: str) -> Command:

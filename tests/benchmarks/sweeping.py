@@ -64,7 +64,23 @@ def _postgres(workshop: Workshop) -> Iterator[Row]:
     yield compare(Comparison(name, ours, bare, RATIO, PEAK_MB, repeat, _says(expired)), workshop.folder)
 
 
-GROUPS = (sweep,)
+def rm(workshop: Workshop) -> Iterator[Row]:
+    """The same rows by `rm`, at its defaults, against the same bare statements."""
+    items = workshop.count(_ITEMS)
+    repeat = 2 if workshop.items is None else 1
+    expired = max(10, items // 10)
+    for journal in ("delete", "wal"):
+        made = _expired(workshop, items, expired, journal)
+        path = workshop.folder / "removed.db"
+        fresh = partial(_copied, workshop, made, path.name)
+        check = partial(_swept, path, items, expired)
+        name = f"rm --expired, {expired:,} of {items:,} items, SQLite {journal} / DELETE"
+        ours = memctl("-s", path, "-o", "json", "rm", "--expired", "--yes", before=fresh)
+        bare = program("baselines", "bare_sweep", path, _ROWS, _PAUSE, before=fresh)
+        yield compare(Comparison(name, ours, bare, RATIO, PEAK_MB, repeat, check), workshop.folder)
+
+
+GROUPS = (sweep, rm)
 
 
 def _expired(workshop: Workshop, items: int, expired: int, journal: str) -> Path:
