@@ -69,7 +69,11 @@ def get(
     store = context.open()
     missing = _Missing()
     detail = Detail.FULL if vectors else Detail.NONE
-    found = _fetch(store, names, detail, missing) if at is None else _then(store, names, at, detail, missing)
+    found = (
+        _fetch(store, names, detail, missing)
+        if at is None
+        else _then(context, store, names, at, detail, missing)
+    )
     if value:
         _write_values(context, found)
     else:
@@ -98,10 +102,16 @@ def _fetch(
 
 
 def _then(
-    store: Store, names: Iterable[tuple[str, str]], at: str, detail: Detail, missing: _Missing
+    context: Context,
+    store: Store,
+    names: Iterable[tuple[str, str]],
+    at: str,
+    detail: Detail,
+    missing: _Missing,
 ) -> Iterator[Item]:
-    """Yield items as they were at a time; one that changed since comes without vectors."""
+    """Yield items as they were at a time; say which come without vectors, of which history has none."""
     from memctl.instants import parse_time
+    from memctl.model import Detail, shown
     from memctl.past import item_at
 
     moment = parse_time(at, store.now())
@@ -110,6 +120,8 @@ def _then(
         if item is None:
             missing.add(prefix, [key])
         else:
+            if detail is Detail.FULL and not item.vectors:
+                context.note(f"{shown(key)} comes without vectors: the history keeps none of a former value")
             yield item
 
 

@@ -41,6 +41,7 @@ def undo(
     from memctl.model import Scope
     from memctl.past import remembering, undoing
     from memctl.render.units import counted
+    from memctl.store import Capability
 
     context: Context = ctx.obj
     refuse_formats(context)
@@ -62,7 +63,8 @@ def undo(
         at = parse_time(to_time, store.now()) if to_time is not None else None
         changes = list(undoing(store, scope, key=key, seq=to, at=at))
         without = sum(1 for change in changes if change.becomes is not None and not change.becomes.vectors)
-        note = f"{counted(without, 'item')} without the vectors it had" if without else ""
+        has_vectors = Capability.VECTORS in store.capabilities
+        note = f"{counted(without, 'item')} without vectors" if without and has_vectors else ""
         octets = sum(change.becomes.size for change in changes if change.becomes is not None)
         vectors = sum(len(change.was.vectors) for change in changes if change.was is not None)
         if target is None or not changes:

@@ -223,6 +223,7 @@ class TestTheCommands:
         assert memctl("-s", store, "export", "--at", at, "-f", "then.jsonl").code == 0
         assert memctl("verify", "then.jsonl").code == 0
         assert b'"value":{"n":1,"t":"x"}' in (tmp_path / "then.jsonl").read_bytes()
+        assert "k comes without vectors" in memctl("-s", store, "get", "a", "k", "--vectors", "--at", at).err
         early = memctl("-s", store, "get", "a", "k", "--at", "2020-01-01")
         assert early.code == 1
         assert "reaches back to" in early.err
