@@ -64,10 +64,6 @@ class CockroachRows(Rows):
         condition = sql.SQL(OLDER if only_older else "")
         return _split(items, self._send(cursor, self.sql(UPDATE, condition=condition), items))
 
-    def stale(self, cursor: Cursor, items: Sequence[Item]) -> list[Item]:  # noqa: ARG002
-        """Return all items: vectors without times are replaced rather than compared."""
-        return list(items)
-
     def copy_vectors(self, cursor: Cursor, items: Sequence[Item]) -> None:
         """Insert the items' vectors, with their items' expiry."""
         rows = [

@@ -38,7 +38,14 @@ class Transactions:
             self.close()
             raise Refused(f"{self.address} is read-only for this role or session", code="read-only")
 
-    def run(self, work: Callable[[Cursor, bool], _Result]) -> _Result:
+    def run(self, work: Callable[[Cursor], _Result]) -> _Result:
+        """Do `work` in one transaction and commit; whatever it raises has changed nothing.
+
+        It must not matter whether an earlier attempt was committed all the same, see `run_unsure`.
+        """
+        return self.run_unsure(lambda cursor, _: work(cursor))
+
+    def run_unsure(self, work: Callable[[Cursor, bool], _Result]) -> _Result:
         """Do `work` in one transaction and commit; whatever it raises has changed nothing.
 
         `work` is told whether an earlier attempt may have been committed all the same, its answer lost with

@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from functools import partial
 
-import psycopg
-from psycopg import errors as states
 from psycopg import sql
 
 from memctl.compare import PARTS, differences
 from memctl.errors import MemctlError, NoStore
-from memctl.model import Item, Position, Problem, decode, encode
+from memctl.model import Item, Position, Problem, encode
 from memctl.store import Ailment, Batch, Change, Setup
 from memctl.stores.cockroach import schema as tables
 from memctl.stores.cockroach.rows import ROWS_AT_ONCE, CockroachRows
@@ -26,7 +24,7 @@ from memctl.stores.postgres.holding import Holding, Judge
 from memctl.stores.postgres.layout import DEFAULT_TABLE, Layout, locate
 from memctl.stores.postgres.rows import named
 from memctl.stores.postgres.transactions import Cursor
-from memctl.stores.postgres.trial import reason_of
+from memctl.stores.postgres.trial import ServerTrial
 
 BATCH_ROWS = 1_000
 """A transaction that touches more conflicts more often, and costs more to do again."""
@@ -43,8 +41,6 @@ WHERE vector.prefix = named.prefix AND vector.key = named.key
   AND NOT EXISTS (SELECT 1 FROM {items} AS item WHERE item.prefix = named.prefix AND item.key = named.key)
 RETURNING vector.key
 """
-TRY_VALUE = "SELECT %s::TEXT::JSONB IS NULL"
-TRY_NAME = "INSERT INTO {items} (prefix, key, value) VALUES (%s, %s, '{{}}') ON CONFLICT DO NOTHING"
 _NOT_VECTORS = tuple(part for part in PARTS if part != "vectors")
 
 
@@ -62,7 +58,8 @@ class CockroachWriter(CockroachStore):
         self._setup = setup
         self._rows = CockroachRows(layout)
         self._changing = _Changing(self._rows)
-        self._judge = Judge(Holding.of_store(session, layout), _Trial(transactions, self._names))
+        trial = ServerTrial(transactions, {"items": self._names["items"]})
+        self._judge = Judge(Holding.of_store(session, layout), trial)
 
     def close(self) -> None:
         """Close both connections; a second call does nothing."""
@@ -91,7 +88,7 @@ class CockroachWriter(CockroachStore):
                 Position(item.prefix, item.key) for item in left if (item.prefix, item.key) not in ours
             )
 
-        return self._transactions.run(work)
+        return self._transactions.run_unsure(work)
 
     def apply(self, changes: Sequence[Change]) -> tuple[Change, ...]:
         """Carry out changes in one transaction."""
@@ -100,12 +97,12 @@ class CockroachWriter(CockroachStore):
             left = self._changing.apply(cursor, changes)
             return self._not_done(cursor, left) if is_unsure and left else left
 
-        return self._transactions.run(work)
+        return self._transactions.run_unsure(work)
 
     def purge(self, orphans: Sequence[Item]) -> int:
         """Delete vectors without an item in one transaction."""
         return self._transactions.run(
-            lambda cursor, _: len(cursor.execute(self._rows.sql(PURGE), *named(orphans)))
+            lambda cursor: len(cursor.execute(self._rows.sql(PURGE), *named(orphans)))
         )
 
     def cure(self, ailment: Ailment) -> str | None:
@@ -127,16 +124,16 @@ class CockroachWriter(CockroachStore):
 
     def follow_expiry(self, places: Sequence[Position]) -> None:
         """Give the vectors of these items their items' expiry, in one transaction."""
-        self._transactions.run(lambda cursor, _: self._rows.follow_expiry(cursor, places))
+        self._transactions.run(lambda cursor: self._rows.follow_expiry(cursor, places))
 
     def install_guards(self, rules: Sequence[str]) -> None:
         """Install rules of the guard in one transaction."""
         found = self.guards()
-        self._transactions.run(lambda cursor, _: guard.install(cursor, self._layout, found, rules))
+        self._transactions.run(lambda cursor: guard.install(cursor, self._layout, found, rules))
 
     def remove_guards(self, rules: Sequence[str]) -> None:
         """Remove rules of the guard in one transaction."""
-        self._transactions.run(lambda cursor, _: guard.remove(cursor, self._layout, rules))
+        self._transactions.run(lambda cursor: guard.remove(cursor, self._layout, rules))
 
     def finish(self) -> None:
         """Build the vector index that `setup` asks for, once."""
@@ -196,43 +193,6 @@ class _Changing(Changing):
         if isinstance(rows, CockroachRows) and {"expires_at", "ttl_minutes"} & set(names):
             rows.follow_expiry(cursor, [was for was, _ in pairs if (was.prefix, was.key) in done])
         return done
-
-
-class _Trial:
-    """The server's own judgement, in transactions that end without a trace."""
-
-    def __init__(self, transactions: Transactions, names: dict[str, sql.Composable]) -> None:
-        self._transactions = transactions
-        self._name = sql.SQL(TRY_NAME).format(**names)
-
-    def value(self, value: bytes) -> str | None:
-        """Return why JSONB cannot hold a value, or None."""
-
-        def attempt(cursor: Cursor, _: bool) -> str | None:
-            try:
-                with cursor.savepoint():
-                    cursor.execute(TRY_VALUE, decode(value))
-            except psycopg.Error as error:
-                if (reason := reason_of(error)) is None:
-                    raise
-                return reason
-            return None
-
-        return self._transactions.run(attempt)
-
-    def fits(self, prefix: str, key: str, fields: Sequence[str]) -> bool:  # noqa: ARG002
-        """Tell whether the primary key holds these names."""
-
-        def attempt(cursor: Cursor, _: bool) -> bool:
-            try:
-                with cursor.savepoint():
-                    cursor.execute(self._name, prefix, key)
-                    raise psycopg.Rollback
-            except states.ProgramLimitExceeded:
-                return False
-            return True
-
-        return self._transactions.run(attempt)
 
 
 def open_cockroach_writer(

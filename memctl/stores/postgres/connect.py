@@ -70,6 +70,13 @@ def is_cockroach(connection: psycopg.Connection[Row]) -> bool:
     return bool(connection.info.parameter_status("crdb_version"))
 
 
+def refuse_cockroach(connection: psycopg.Connection[Row], address: str) -> None:
+    """Close a connection to CockroachDB. Raises IsCockroach then."""
+    if is_cockroach(connection):
+        connection.close()
+        raise IsCockroach(f"{address} is CockroachDB")
+
+
 def parse(conninfo: str) -> dict[str, str]:
     """Take a libpq address apart. Raises UsageError, which does not repeat it.
 
@@ -171,9 +178,7 @@ class Session:
         """
         self._connection, self._known = connect(conninfo, timeout=timeout)
         self.address = render(self._known)
-        if is_cockroach(self._connection):
-            self._connection.close()
-            raise IsCockroach(f"{self.address} is CockroachDB")
+        refuse_cockroach(self._connection, self.address)
         self._numbers = itertools.count()
         self._running: Stream | Copied | None = None
         self._connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ

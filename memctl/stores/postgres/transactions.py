@@ -12,7 +12,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import psycopg
 from psycopg import errors as states
@@ -21,13 +21,12 @@ from psycopg import sql
 from memctl.errors import Refused
 from memctl.stores.postgres import failures
 from memctl.stores.postgres.connect import (
-    IsCockroach,
     Parameters,
     Query,
     Row,
     carry_any_text,
     connect,
-    is_cockroach,
+    refuse_cockroach,
     render,
     with_names,
 )
@@ -89,6 +88,14 @@ class Cursor:
         return composed
 
 
+class Runs(Protocol):
+    """Whatever does work in a transaction of its own, and again where the server asks for that."""
+
+    def run(self, work: Callable[[Cursor], _Result]) -> _Result:
+        """Do `work` in one transaction and commit; whatever it raises has changed nothing."""
+        ...
+
+
 class Transactions:
     """One connection that is in a transaction only while `run` is; threads can share it, each waits its turn."""
 
@@ -99,9 +106,7 @@ class Transactions:
         """
         self._connection, known = connect(conninfo, timeout=timeout)
         self.address = render(known)
-        if is_cockroach(self._connection):
-            self._connection.close()
-            raise IsCockroach(f"{self.address} is CockroachDB")
+        refuse_cockroach(self._connection, self.address)
         self._turn = Lock()
         self._connection.autocommit = True  # transactions are begun by `run`
         self._connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED

@@ -10,7 +10,7 @@ from psycopg import sql
 
 from memctl.model import decode
 from memctl.stores.postgres.holding import DEPTH, NOT_ENCODABLE, NOT_JSON, NUMBER, SIZE
-from memctl.stores.postgres.transactions import Cursor, Transactions
+from memctl.stores.postgres.transactions import Cursor, Runs
 
 TRY_VALUE = "SELECT %s::text::jsonb IS NULL"
 TRY_ITEM = "INSERT INTO {items} (prefix, key, value) VALUES (%s, %s, '{{}}') ON CONFLICT DO NOTHING"
@@ -28,18 +28,21 @@ _REASONS: tuple[tuple[type[psycopg.Error], str], ...] = (
 """What the server says of a value; the last is the class of what else it can find wrong with one."""
 
 
-def reason_of(error: psycopg.Error) -> str | None:
+def _reason_of(error: psycopg.Error) -> str | None:
     """Return what the server's refusal says about a value; None where it is about something else."""
     return next((reason for refusal, reason in _REASONS if isinstance(error, refusal)), None)
 
 
 class ServerTrial:
-    """A `holding.Trial` in transactions of its own. `names` are the store's tables, `items` and `vectors`."""
+    """A `holding.Trial` in transactions of its own. `names` are the store's tables, `items` and `vectors`.
 
-    def __init__(self, transactions: Transactions, names: Mapping[str, sql.Composable]) -> None:
+    Without `vectors` only the names of items are tried: where a row of vectors takes an embedding.
+    """
+
+    def __init__(self, transactions: Runs, names: Mapping[str, sql.Composable]) -> None:
         self._transactions = transactions
         self._item = sql.SQL(TRY_ITEM).format(**names)
-        self._vectors = sql.SQL(TRY_VECTORS).format(**names)
+        self._vectors = sql.SQL(TRY_VECTORS).format(**names) if "vectors" in names else None
 
     def value(self, value: bytes) -> str | None:
         """Return why jsonb cannot hold a value, or None."""
@@ -49,7 +52,7 @@ class ServerTrial:
                 with cursor.savepoint():
                     cursor.execute(TRY_VALUE, decode(value))
             except psycopg.Error as error:
-                if (reason := reason_of(error)) is None:
+                if (reason := _reason_of(error)) is None:
                     raise
                 return reason
             return None
@@ -63,7 +66,7 @@ class ServerTrial:
             try:
                 with cursor.savepoint():
                     cursor.execute(self._item, prefix, key)
-                    if fields:
+                    if fields and self._vectors is not None:
                         cursor.execute(self._vectors, prefix, key, list(fields))
                     raise psycopg.Rollback
             except states.ProgramLimitExceeded:
