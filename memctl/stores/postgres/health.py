@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from memctl.store import Ailment, Capability, Description, Ledger
+from memctl.store import Ailment, Capability, Description
+from memctl.stores.ledgers import ledger_faults
 
 if TYPE_CHECKING:
     from memctl.stores.postgres.store import PostgresStore
@@ -93,7 +95,13 @@ def schema_faults(store: PostgresStore) -> Iterator[Ailment]:
     for ledger in description.ledgers:
         is_vectors = ledger.table == store._layout.vector_ledger
         effects = [effect.format(table=table) for effect in (_VECTOR_EFFECTS if is_vectors else _EFFECTS)]
-        yield from _ledger_faults(ledger, effects, invalid, is_vectors=is_vectors)
+        yield from ledger_faults(
+            ledger,
+            effects,
+            remedy=partial(_absence, is_vectors, effects),
+            again="runs it again",
+            told=invalid,
+        )
     vectors = store._layout.vectors
     if vectors is not None and Capability.CASCADE not in store.capabilities:
         yield Ailment(
@@ -110,47 +118,11 @@ def schema_faults(store: PostgresStore) -> Iterator[Ailment]:
         )
 
 
-def _ledger_faults(
-    ledger: Ledger, effects: list[str], invalid: set[str], *, is_vectors: bool
-) -> Iterator[Ailment]:
-    """Compare both ways. The library goes by the highest number: what is below it is never run again."""
-    recorded, applied = set(ledger.recorded), set(ledger.applied)
-    reached = max(recorded, default=-1)
-    for version in (version for version in ledger.known if version <= reached and version not in applied):
-        what = effects[version]
-        if what.rpartition(" ")[2] in invalid:
-            continue  # told already
-        is_ann = is_vectors and version == _ANN_STEP
-        yield Ailment(
-            f"absent:{ledger.table}:{version}",
-            f"{ledger.table} says that migration {version} was run, but {what} is missing",
-            brief=f"{what.removeprefix('the ')} is missing",
-            remedy=_absence(is_vectors, is_ann, what),
-        )
-    if missing := sorted(applied - recorded):
-        listed = ", ".join(map(str, missing))
-        yield Ailment(
-            f"unrecorded:{ledger.table}:{listed.replace(' ', '')}",
-            f"{ledger.table} lacks {listed}, whose effect is there: the library's setup runs it again",
-            brief=f"{ledger.table} lacks {listed}",
-            count=len(missing),
-            remedy="record what was done",
-        )
-    if unknown := sorted(recorded - set(ledger.known)):
-        yield Ailment(
-            f"unknown:{ledger.table}",
-            f"{ledger.table} records {', '.join(map(str, unknown))}, which is newer than memctl knows:"
-            " look for a newer memctl before you change anything",
-            brief=f"{ledger.table} is newer than memctl knows",
-            count=len(unknown),
-        )
-
-
-def _absence(is_vectors: bool, is_ann: bool, what: str) -> str | None:
+def _absence(is_vectors: bool, effects: Sequence[str], version: int) -> str | None:
     """Return what can be done about a migration without effect. Only the agent knows dims and metric."""
-    if is_ann:
+    if is_vectors and version == _ANN_STEP:
         return "take it off the ledger, so that the agent's next setup() builds it with its own metric"
-    return None if is_vectors else f"make {what}"
+    return None if is_vectors else f"make {effects[version]}"
 
 
 def _rebuilding(description: Description, name: str) -> str | None:

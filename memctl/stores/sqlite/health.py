@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from memctl.store import Ailment, Ledger
+from memctl.store import Ailment
+from memctl.stores.ledgers import ledger_faults
 from memctl.stores.sqlite.connect import translated
 
 if TYPE_CHECKING:
@@ -82,40 +84,17 @@ def schema_faults(store: SqliteStore) -> Iterator[Ailment]:
     """Yield where the schema is not what the library would have made, see `store.Examined`."""
     table = store.table
     for ledger, effects in zip(store.describe().ledgers, (_EFFECTS, _VECTOR_EFFECTS), strict=False):
-        yield from _ledger_faults(ledger, [effect.format(table=table) for effect in effects], table)
+        made = [effect.format(table=table) for effect in effects]
+        remedy = partial(_absence, table, made)
+        yield from ledger_faults(ledger, made, remedy=remedy, again="may run it again and fail")
     with translated(store.path), store._transaction():
         yield from _key_faults(store)
 
 
-def _ledger_faults(ledger: Ledger, effects: list[str], table: str) -> Iterator[Ailment]:
-    """Compare both ways. The library goes by the highest number: what is below it is never run again."""
-    recorded, applied = set(ledger.recorded), set(ledger.applied)
-    reached = max(recorded, default=-1)
-    for version in (version for version in ledger.known if version <= reached and version not in applied):
-        own = table == "store"  # the library knows no other name, and so no statement for it
-        yield Ailment(
-            f"absent:{ledger.table}:{version}",
-            f"{ledger.table} says that migration {version} was run, but {effects[version]} is missing",
-            brief=f"{effects[version].removeprefix('the ')} is missing",
-            remedy=f"make {effects[version]}" if own else None,
-        )
-    if missing := sorted(applied - recorded):
-        listed = ", ".join(map(str, missing))
-        yield Ailment(
-            f"unrecorded:{ledger.table}:{listed.replace(' ', '')}",
-            f"{ledger.table} lacks {listed}, whose effect is there: the library's setup may run it again and fail",
-            brief=f"{ledger.table} lacks {listed}",
-            count=len(missing),
-            remedy="record what was done",
-        )
-    if unknown := sorted(recorded - set(ledger.known)):
-        yield Ailment(
-            f"unknown:{ledger.table}",
-            f"{ledger.table} records {', '.join(map(str, unknown))}, which is newer than memctl knows:"
-            " look for a newer memctl before you change anything",
-            brief=f"{ledger.table} is newer than memctl knows",
-            count=len(unknown),
-        )
+def _absence(table: str, effects: Sequence[str], version: int) -> str | None:
+    """Return what can be done about a migration without effect."""
+    # the library knows no other name, and so no statement for it
+    return f"make {effects[version]}" if table == "store" else None
 
 
 def _key_faults(store: SqliteStore) -> Iterator[Ailment]:
