@@ -279,7 +279,7 @@ class Context:
         from memctl.stores.parallel import Parallel
 
         scheme = "cockroach" if store.kind == "cockroach" else address.scheme
-        where = replace(address, scheme=scheme, schema=address.schema)
+        where = replace(address, scheme=scheme)
         return Parallel(store, where, jobs=jobs, timeout=self.timeout, open_at=open_moment)
 
     def open_to_write(self, address: Address, setup: Setup | None = None) -> Target:

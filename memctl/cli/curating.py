@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -36,14 +36,13 @@ def no_expiry() -> Unsupported:
     )
 
 
-def tell_of_history(context: Context, store: Store | None = None) -> None:
+def tell_of_history(context: Context, store: Store) -> None:
     """Say that what was deleted is kept, where the store keeps its history."""
     from memctl.history import Remembering
 
-    with fresh(context) if store is None else nullcontext(store) as looked_at:
-        status = looked_at.history() if isinstance(looked_at, Remembering) else None
-        if status is not None and status.is_on:
-            context.note("the store's history keeps what was deleted: memctl log --deleted, memctl undo")
+    status = store.history() if isinstance(store, Remembering) else None
+    if status is not None and status.is_on:
+        context.note("the store's history keeps what was deleted: memctl log --deleted, memctl undo")
 
 
 @contextmanager
@@ -185,7 +184,5 @@ class Work:
 
     def report_outcome(self, **more: Any) -> None:
         """Report what was carried out."""
-        if self.verb == "deleted" and self.outcome.items:
-            tell_of_history(self.context)
         outcome = self.outcome
         self.report(items=outcome.items, vectors=outcome.vectors, octets=outcome.octets, **more)

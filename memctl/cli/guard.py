@@ -113,18 +113,15 @@ def _question(store: Store, wanted: list[Guard], action: str) -> str:
 
 def _drifted(store: Store) -> int:
     """Count the items whose vectors show that they were overwritten, or deleted and made again."""
+    from memctl.doctor.drift import shows_overwrite
     from memctl.model import EVERYTHING, Detail
     from memctl.store import Capability
 
     if Capability.VECTOR_TIMES not in store.capabilities or Capability.KEEPS_CREATED in store.capabilities:
         return 0
     return sum(
-        1
+        any(shows_overwrite(item, vector) for vector in item.vectors)
         for item in store.scan(EVERYTHING, values=False, vectors=Detail.SHAPE)
-        if item.created_at is not None
-        and any(
-            vector.created_at is not None and vector.created_at < item.created_at for vector in item.vectors
-        )
     )
 
 

@@ -30,7 +30,7 @@ def rm(ctx: typer.Context, ns: Exactly = None, keys: Keys = None, save: Save = N
     from memctl import coverage as covering
     from memctl.choosing import Named, Selected
     from memctl.cli.choosing import read_request, tell_coverage, tell_missing
-    from memctl.cli.curating import Work, opened, refuse_formats
+    from memctl.cli.curating import Work, opened, refuse_formats, tell_of_history
     from memctl.cli.saving import saving
     from memctl.model import Detail
     from memctl.render.units import counted
@@ -67,6 +67,8 @@ def rm(ctx: typer.Context, ns: Exactly = None, keys: Keys = None, save: Save = N
         work.carry_out(
             (Change(item, None) for item in found), target, expected=covered.items, save=saver, decide=decide
         )
-        work.report_outcome()
-        if not work.outcome.items:
+        if work.outcome.items:
+            tell_of_history(context, store)
+        else:
             context.outcomes.add(5)
+        work.report_outcome()
