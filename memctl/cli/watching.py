@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
-from threading import Event
+from select import select
+from socket import socketpair
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -19,18 +20,29 @@ INTERRUPTED = 130
 
 
 class Stop:
-    """Whether to come to an end, and a wait that ends with it."""
+    """Whether to come to an end, and a wait that ends with it.
+
+    A signal is taken between any two steps of the thread that waits. It must not need a lock that this thread may
+    hold, as that of a `threading.Event`: it wakes the wait through a socket.
+    """
 
     def __init__(self) -> None:
-        self._event = Event()
+        self._is_set = False
         self.is_interrupted = False
+        self._woken, self._wake = socketpair()
+        self._wake.setblocking(False)
 
     def __bool__(self) -> bool:
-        return self._event.is_set()
+        return self._is_set
 
     def wait(self, seconds: float) -> None:
         """Wait so long, or until the end has come."""
-        self._event.wait(seconds)
+        select([self._woken], [], [], seconds)
+
+    def close(self) -> None:
+        """Give the socket back: no signal may come any more."""
+        self._woken.close()
+        self._wake.close()
 
     def __call__(self, number: int, _frame: Any) -> None:
         """Take a signal; a second Ctrl-C does not wait for what is under way."""
@@ -38,7 +50,9 @@ class Stop:
             if self.is_interrupted:
                 raise KeyboardInterrupt
             self.is_interrupted = True
-        self._event.set()
+        self._is_set = True
+        with suppress(BlockingIOError):  # it is full of earlier ones
+            self._wake.send(b"!")
 
 
 def rounds(context: Context, every: timedelta, work: Callable[[Stop], object]) -> None:
@@ -48,7 +62,7 @@ def rounds(context: Context, every: timedelta, work: Callable[[Stop], object]) -
     tried again in the next. SIGTERM is the regular end; after Ctrl-C the exit code is 130. What else goes wrong
     ends it.
     """
-    with _listening(Stop()) as stop:
+    with closing(Stop()) as stop, _listening(stop):
         while not stop:
             started = monotonic()
             try:
@@ -62,11 +76,11 @@ def rounds(context: Context, every: timedelta, work: Callable[[Stop], object]) -
 
 
 @contextmanager
-def _listening(stop: Stop) -> Iterator[Stop]:
+def _listening(stop: Stop) -> Iterator[None]:
     """Have signals come to `stop`; before and after they do what they did."""
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield stop
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
