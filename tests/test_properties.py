@@ -194,6 +194,7 @@ def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         ("\x1b[31m", "\u202e", '{"\\u001b": "\\u202e"}'),
     ]
 )
+@pytest.mark.no_cover
 def test_every_format(backend: Backend, shared_memctl: Memctl, rows: list[tuple[str, str, str]]) -> None:
     stored = rows if backend.holds_nul else without_nul(rows)
     backend.execute("DELETE FROM store")

@@ -185,6 +185,7 @@ def passes(item: Item, table: dict[str, Any]) -> bool:
     items=stored, tables=rule_tables(), grace=st.integers(0, 3), trusts_odd=st.booleans(),
     policy_only=st.booleans(),
 )  # fmt: skip
+@pytest.mark.no_cover
 def test_what_goes(
     items: list[Item], tables: list[dict[str, Any]], grace: int, trusts_odd: bool, policy_only: bool
 ) -> None:
@@ -204,6 +205,7 @@ def test_what_goes(
 
 @SETTINGS
 @given(items=stored, trusts_odd=st.booleans())
+@pytest.mark.no_cover
 def test_without_a_policy_what_has_expired_goes(items: list[Item], trusts_odd: bool) -> None:
     odd: list[Item] = []
     sweep = Sweep(ago(0), trusts_odd=trusts_odd)

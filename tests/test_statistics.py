@@ -112,6 +112,7 @@ def in_order(items: Iterable[Item]) -> list[Item]:
 
 
 @given(st.lists(stored, max_size=40), st.integers(1, 4))
+@pytest.mark.no_cover
 def test_every_number_is_what_a_list_says(items: list[Item], depth: int) -> None:
     items = in_order(items)
     found = count(items, depth)
@@ -155,6 +156,7 @@ def test_every_number_is_what_a_list_says(items: list[Item], depth: int) -> None
 
 
 @given(st.lists(stored, max_size=60), st.integers(1, 4))
+@pytest.mark.no_cover
 def test_prompts_add_up_what_the_namespaces_of_a_depth_hold_alive(items: list[Item], depth: int) -> None:
     items = in_order(items)
     totals: defaultdict[str, int] = defaultdict(int)

@@ -232,6 +232,7 @@ class _Endless(io.RawIOBase):
         return octets
 
 
+@pytest.mark.no_cover
 def test_memory_is_flat():
     peaks = []
     for count in (5_000, 40_000):

@@ -6,6 +6,7 @@ import io
 from datetime import UTC, datetime
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -109,6 +110,7 @@ def _as_carried(original: Item) -> Item:
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_stores())
+@pytest.mark.no_cover
 def test_items_come_back(items):
     octets = archive(items)
     found = lines(octets)

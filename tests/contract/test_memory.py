@@ -11,6 +11,8 @@ from memctl.model import EVERYTHING, Detail
 from tests.contract.backends import Backend, RawItem
 
 MEGABYTE = 1_000_000
+pytestmark = pytest.mark.no_cover
+"""Tracing both the lines and the memory takes three times as long, and the lines are met elsewhere."""
 
 
 def peak(items: Iterable[object]) -> float:

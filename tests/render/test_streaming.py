@@ -41,6 +41,7 @@ def peak(write: Callable[[], None]) -> int:
 
 
 @pytest.mark.parametrize(("name", "is_terminal"), KINDS)
+@pytest.mark.no_cover
 def test_memory_is_flat(name: str, is_terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memctl.render.writer.monotonic", lambda: 0)  # a slow machine flushes early
 
