@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from memctl.errors import UsageError
+from memctl.legibility import illegible
 from memctl.model import is_clean, shown
 from memctl.namespaces import show
 from memctl.values import fault_of
@@ -34,10 +35,11 @@ def check_text(text: str, what: str) -> None:
         raise UsageError(f"{what} is no UTF-8", code="invalid-name")
 
 
-def check_value(text: bytes) -> bytes:
+def check_value(text: bytes, kind: str | None = None) -> bytes:
     """Return the JSON text of a value in its shortest spelling, every number as it was written.
 
-    Raises UsageError for what is no JSON object.
+    Raises UsageError for what is no JSON object, and for what the library would not write into a store of this
+    `kind`, or of any without one.
     """
     fault = fault_of(text)
     if fault is not None:
@@ -45,7 +47,15 @@ def check_value(text: bytes) -> bytes:
         if fault.is_json and "object" not in fault.reason:
             reason = f"{fault.reason}, which LangGraph cannot write"
         raise UsageError(reason, hint='for example \'{"text": "likes tea"}\'', code="invalid-value")
+    check_legible(text, kind)
     return bytes(msgspec.json.format(text, indent=-1))
+
+
+def check_legible(text: bytes, kind: str | None) -> None:
+    """Raise UsageError for what the library would refuse in the JSON object `text`, see `legibility`."""
+    if (part := illegible(text, kind)) is not None:
+        hint = "`memctl import` carries such values as they are"
+        raise UsageError(str(part), hint=hint, code="invalid-value")
 
 
 def _refused(message: str) -> UsageError:

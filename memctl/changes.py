@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from time import perf_counter, sleep
 
 from memctl.model import Item
-from memctl.store import Change, Timed, Writable
+from memctl.store import Bulk, Change, Timed, Writable
 
 BATCH_OCTETS = 8 * 1024 * 1024
 ROUNDS = 5
@@ -37,6 +37,8 @@ class Outcome:
     vectors: int = 0
     octets: int = 0
     left: list[Change] = field(default_factory=list)
+    passed_over: int = 0
+    """Items that a store did not change wholesale: they take a look at each."""
 
 
 @dataclass(slots=True)
@@ -87,6 +89,45 @@ def carry_out(
             pace.wait(pause or _BREATH)
             left = _apply(list(again(left)), target, save, done, outcome, size)
         outcome.left += left
+    return outcome
+
+
+def carry_through(
+    work: Callable[[Callable[[], int], int], Iterable[Bulk]],
+    target: Writable,
+    *,
+    pace: Pace | None = None,
+    done: Callable[[int], None] | None = None,
+    outcome: Outcome | None = None,
+) -> Outcome:
+    """Have a store change many items without telling each (`store.Wholesale`), in batches as `carry_out` has them.
+
+    `work` is given how many items the next batch may have, and how many octets; `done` how many there were.
+    """
+    pace = pace or Pace()
+    size = _Size.of(pace, target)
+    pause = target.pause if pace.pause is None else pace.pause
+    outcome = Outcome() if outcome is None else outcome
+    began: float | None = None
+
+    def rows() -> int:
+        nonlocal began
+        if began is not None and pause:
+            pace.wait(pause)
+        began = perf_counter()
+        return size.rows
+
+    for bulk in work(rows, pace.octets):
+        if bulk.items:
+            size.learn(
+                bulk.items, target.worked if isinstance(target, Timed) else perf_counter() - (began or 0)
+            )
+        outcome.passed_over += bulk.passed_over
+        outcome.items += bulk.items
+        outcome.vectors += bulk.vectors
+        outcome.octets += bulk.octets
+        if done is not None:
+            done(bulk.items)
     return outcome
 
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import Protocol
 
-from memctl.model import Detail, Item, Position
+from memctl.model import EVERYTHING, Detail, Item, Position, Scope
 from memctl.selection import Selection
 from memctl.sorting import sort
-from memctl.store import Store
+from memctl.store import Expiring, Store
 
 KEYS_AT_ONCE = 500
+HELD_OCTETS = 8 * 1024 * 1024
+"""What is held of chosen items before they go to a file."""
 
 
 class Choice(Protocol):
@@ -61,9 +63,25 @@ class Selected:
 
     selection: Selection
 
+    @property
+    def scope(self) -> Scope | None:
+        """The scope of which everything is selected, if there is one."""
+        selection = self.selection
+        if selection.is_everything:
+            return EVERYTHING
+        is_whole = (
+            selection.is_unconditional and selection.pattern is not None and selection.pattern.is_literal
+        )
+        return selection.scope if is_whole else None
+
     def items(self, store: Store, *, values: bool, vectors: Detail) -> Iterator[Item]:
-        """Yield what is selected."""
-        return self.selection.select(store, values=values, vectors=vectors)
+        """Yield what is selected; what has expired is looked up where the store has an index on expiries."""
+        selection = self.selection
+        looks_inside = values or selection.text or selection.filters
+        if selection.expiry == "expired" and not looks_inside and isinstance(store, Expiring):
+            found = store.expiring(selection.scope, selection.now, vectors=vectors)
+            return filter(selection.matches, found)
+        return selection.select(store, values=values, vectors=vectors)
 
     def holds(self, item: Item) -> bool:
         """Decide anew: whoever wrote it meanwhile may have meant it to stay."""
@@ -86,3 +104,8 @@ def read_anew(store: Store, items: Iterable[Item]) -> Iterator[tuple[Item, Item 
             keys = list(dict.fromkeys(item.key for item in batch))
             found = {item.key: item for item in store.get(prefix, keys, vectors=Detail.FULL)}
             yield from ((item, found.get(item.key)) for item in batch)
+
+
+def octets_of(item: Item) -> int:
+    """Estimate what an item takes in memory, its embeddings apart, beyond what every one takes."""
+    return len(item.prefix) + len(item.key) + len(item.value or b"") + 500 * len(item.vectors)

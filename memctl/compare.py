@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from memctl.blocks import Block, Piece
+from memctl.canonical import canonical
 from memctl.filters import equal
-from memctl.model import Item, Vector, encode
+from memctl.model import Item, Vector, blob_names, order_of
 from memctl.values import decode_exact
 
 PARTS = ("value", "created_at", "updated_at", "expires_at", "ttl_minutes", "vectors")
@@ -24,14 +25,17 @@ Pair = tuple[Item | None, Item | None]
 
 
 def merge(a: Iterable[Item], b: Iterable[Item]) -> Iterator[Pair]:
-    """Pair the items of two streams, both in byte order of (prefix, key); what has no partner has None."""
+    """Pair the items of two streams, both in the order of (prefix, key); what has no partner has None.
+
+    It is byte order, but that a name which is a BLOB comes behind all text, and is another than the same text.
+    """
     left, right = iter(a), iter(b)
     one, other = next(left, None), next(right, None)
     while one is not None or other is not None:
-        if one is not None and other is not None and one.key == other.key and one.prefix == other.prefix:
+        if one is not None and other is not None and _is_named_alike(one, other):
             yield one, other
             one, other = next(left, None), next(right, None)
-        elif other is None or (one is not None and _order(one) < _order(other)):
+        elif other is None or (one is not None and order_of(one) < order_of(other)):
             yield one, None
             one = next(left, None)
         else:
@@ -97,10 +101,10 @@ def _paired(a: list[Item], b: list[Item]) -> Generator[Pair, None, tuple[int, in
     at = beside = 0
     while at < len(a) and beside < len(b):
         one, other = a[at], b[beside]
-        if one.key == other.key and one.prefix == other.prefix:
+        if _is_named_alike(one, other):
             yield one, other
             at, beside = at + 1, beside + 1
-        elif _order(one) < _order(other):
+        elif order_of(one) < order_of(other):
             yield one, None
             at += 1
         else:
@@ -126,23 +130,26 @@ def same_value(a: Item, b: Item) -> bool:
             return False
         if _in_order(one) == _in_order(other):  # else a boolean may have passed for a number
             return True
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, RecursionError, ArithmeticError):
         pass  # some of what JSON allows
     try:
         return equal(decode_exact(a.value), decode_exact(b.value))
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # nested too deeply, a number past what Decimal holds, or no JSON
+        text = canonical(a.value)
+        return text is not None and text == canonical(b.value)
+
+
+def _is_named_alike(a: Item, b: Item) -> bool:
+    if a.key != b.key or a.prefix != b.prefix:
         return False
+    return not (a.problems or b.problems) or blob_names(a) == blob_names(b)
 
 
-def _order(item: Item) -> tuple[bytes, bytes]:
-    return encode(item.prefix), encode(item.key)
-
-
-def _cell(item: Item, part: str) -> Any:
+def _cell(holder: Item | Vector, part: str) -> Any:
     """A part as it can be compared: what could not be read as what stands in the database."""
-    value = getattr(item, part)
-    if value is None and item.problems:
-        return next((problem.raw for problem in item.problems if problem.part == part), None)
+    value = getattr(holder, part)
+    if value is None and holder.problems:
+        return next((problem.raw for problem in holder.problems if problem.part == part), None)
     return value
 
 
@@ -157,15 +164,16 @@ def _same_vectors(a: Item, b: Item) -> bool:
 
 def _same(a: Vector, b: Vector) -> bool:
     """Compare two vectors; times count where both stores keep them."""
-    return (
-        a.embedding == b.embedding
-        and _agree(a.created_at, b.created_at)
-        and _agree(a.updated_at, b.updated_at)
+    return _cell(a, "embedding") == _cell(b, "embedding") and all(
+        _cell(a, part) == _cell(b, part)
+        for part in ("created_at", "updated_at")
+        if _is_known(a, part) and _is_known(b, part)
     )
 
 
-def _agree(a: str | None, b: str | None) -> bool:
-    return a is None or b is None or a == b
+def _is_known(vector: Vector, part: str) -> bool:
+    """Tell whether a store keeps this time of a vector: a null that it does keep is among the problems."""
+    return getattr(vector, part) is not None or any(problem.part == part for problem in vector.problems)
 
 
 _SAME = {

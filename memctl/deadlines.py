@@ -12,6 +12,9 @@ from memctl.errors import UsageError
 from memctl.instants import parse_duration, shift
 from memctl.model import Instant, Item
 
+_LAST = "9999-12-31T23:59:59.999999Z"
+"""Where `shift` ends. A refresh that counts past it sets the expiry to null on SQLite: the item lives for ever."""
+
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
@@ -54,7 +57,13 @@ def after(item: Item, now: Instant) -> Deadline:
 def within(ttl: str, now: Instant, *, round_up: bool = False) -> Deadline:
     """Return the deadline `ttl` from now, with that TTL. Raises UsageError."""
     minutes = minutes_of(ttl, round_up=round_up)
-    return Deadline(shift(now, timedelta(minutes=minutes)), minutes)
+    expires_at = shift(now, timedelta(minutes=minutes))
+    if expires_at >= _LAST:
+        raise UsageError(
+            f"{ttl!r}: that is past the year 9999, where calendars end",
+            hint="--no-ttl, or --never, is for none",
+        )
+    return Deadline(expires_at, minutes)
 
 
 def minutes_of(text: str, *, round_up: bool = False) -> float:

@@ -11,6 +11,7 @@ from itertools import groupby
 
 import msgspec
 
+from memctl.history import Entry, Remembering
 from memctl.model import EVERYTHING, Detail, Item, Scope, decode, encode
 from memctl.namespaces import Pattern
 from memctl.selection import TextMatch
@@ -58,6 +59,12 @@ class Subject:
             for scope in self.scopes:
                 found = store.orphans(scope, detail=Detail.SHAPE)
                 yield from (item for item in found if self.owns(item.prefix))
+
+    def past(self, store: Store) -> Iterator[Entry]:
+        """Yield what the store's own history holds of them; nothing where it keeps none."""
+        if isinstance(store, Remembering) and store.history() is not None:
+            for scope in self.scopes:
+                yield from (entry for entry in store.entries(scope) if self.owns(entry.prefix))
 
     def beside(self, store: Store) -> Iterator[Print]:
         """Take the prints of all namespaces beside the subject's, range by range in byte order."""

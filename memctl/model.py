@@ -22,7 +22,8 @@ class Problem(msgspec.Struct, frozen=True, gc=False):
     """One part of an item that could not be decoded, or only by guessing.
 
     `part` is a column (`value`, `key`, `namespace`, `created_at`, `updated_at`, `expires_at`, `ttl_minutes`)
-    or `vectors`; `raw` is what the database holds there, where it is not null.
+    or `vectors`, of a vector `embedding`, `created_at` or `updated_at`; `raw` is what the database holds there,
+    where it is not null: text as `str`, a BLOB as `bytes`.
     """
 
     part: str
@@ -122,6 +123,22 @@ def encode(text: str) -> bytes:
 def decode(octets: bytes) -> str:
     """Return stored bytes as text; invalid UTF-8 becomes surrogate escapes, see `is_clean`."""
     return octets.decode("utf-8", "surrogateescape")
+
+
+def blob_names(item: Item | Position) -> tuple[bool, bool]:
+    """Tell whether prefix and key are BLOBs, as only SQLite can have them: other names than the same octets as text."""
+    if isinstance(item, Position) or not item.problems:
+        return False, False
+    blobs = {problem.part for problem in item.problems if isinstance(problem.raw, bytes)}
+    return "namespace" in blobs, "key" in blobs
+
+
+def order_of(item: Item | Position) -> tuple[bool, bytes, bool, bytes]:
+    """An item's place in the order of (prefix, key): by octets, what is a BLOB behind all that is text."""
+    if isinstance(item, Position) or not item.problems:
+        return False, encode(item.prefix), False, encode(item.key)
+    prefix, key = blob_names(item)
+    return prefix, encode(item.prefix), key, encode(item.key)
 
 
 def is_clean(text: str) -> bool:

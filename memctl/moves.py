@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from memctl.compare import differences
-from memctl.model import Detail, Item, Position, Problem, Scope
+from memctl.model import Detail, Item, Position, Problem, Scope, Vector
 from memctl.sorting import sort
 from memctl.store import Change, Judging, Store
 from memctl.transfer import Existing, OnConflict
@@ -33,6 +33,15 @@ class Plan:
     key: str | None = None
     """The only key of `scope` that is meant, if it is one; it becomes `new_key`."""
     new_key: str | None = None
+
+    @property
+    def root(self) -> Scope | None:
+        """The subtree that all of `scope` becomes, if it becomes one of which nothing would be renamed again."""
+        prefix = self.scope.prefix
+        if self.key is not None or not self.keeps_order or prefix is None or not self.scope.descend:
+            return None
+        new = self.rename(prefix)
+        return None if self.rename(new) != new else Scope(new)
 
     def items(self, store: Store) -> Iterator[Item]:
         """Yield what may be renamed, in byte order, without values."""
@@ -90,7 +99,7 @@ def distinct(candidates: Iterable[Candidate], store: Store | None) -> Iterator[M
     last: Position | None = None
     judge: Judging | None = store if isinstance(store, Judging) else None
     for item, place in candidates:
-        fault = _fault(item, place, judge) if judge is not None else None
+        fault = fault_of(place, item.vectors, judge) if judge is not None else None
         if fault is not None:
             yield Move("unholdable", item, place, reason=f"{fault.part}: {fault.reason}")
         else:
@@ -138,9 +147,9 @@ def _in_order(plan: Plan, candidates: Iterator[Candidate]) -> Iterator[Candidate
     )
 
 
-def _fault(item: Item, place: Position, store: Judging) -> Problem | None:
+def fault_of(place: Position, vectors: tuple[Vector, ...], store: Judging) -> Problem | None:
     """Return what of a new name the store cannot hold."""
-    probe = Item(place.prefix, place.key, b"{}", 2, None, None, None, None, item.vectors)
+    probe = Item(place.prefix, place.key, b"{}", 2, None, None, None, None, vectors)
     return next((fault for fault in store.unholdable(probe) if fault.part in ("namespace", "key")), None)
 
 

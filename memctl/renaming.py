@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 from memctl.errors import MemctlError
-from memctl.model import Position, shown
-from memctl.moves import Candidate, Move, Plan, free_moves, position
+from memctl.model import Namespace, Position, Scope, encode, shown
+from memctl.moves import Candidate, Move, Plan, fault_of, free_moves, position
 from memctl.namespaces import show
-from memctl.store import Store
+from memctl.store import Judging, Store
 from memctl.untangling import untangled
 
 _SAMPLES = 5
+_LONG_OCTETS = 16_384
+"""So long a key is held where names may have any length; the index of PostgreSQL takes some 2,700 octets."""
 
 
 @dataclass(slots=True)
@@ -31,6 +34,8 @@ class Survey:
     replaced: int = 0
     """Items of the new names that make room."""
     is_entangled: bool = False
+    is_whole: bool = False
+    """Whether nothing was in the way of a whole subtree, so that it can be renamed without a look at each item."""
     faults: dict[str, int] = field(default_factory=dict)
     """What keeps the plan from being carried out, by its kind."""
     samples: list[Move] = field(default_factory=list)
@@ -52,16 +57,23 @@ class Survey:
         self.vectors += len(move.item.vectors)
         self.octets += move.item.size
         self.replaced += move.over is not None
-        self._name(move.item.prefix, move.place.prefix)
+        self._name(move.item.prefix, move.place.prefix, 1)
 
-    def _name(self, old: str, new: str) -> None:
+    def add_all(self, namespace: Namespace, new: str) -> None:
+        """Count the items of a namespace."""
+        self.items += namespace.items
+        self.vectors += namespace.vectors
+        self.octets += namespace.octets
+        self._name(namespace.prefix, new, namespace.items)
+
+    def _name(self, old: str, new: str, items: int) -> None:
         if self.renames and self.renames[-1][:2] == (old, new):
-            self.renames[-1] = (old, new, self.renames[-1][2] + 1)
+            self.renames[-1] = (old, new, self.renames[-1][2] + items)
             return
         self.namespaces += 1
         if len(self.renames) == _SAMPLES:
             self.renames.pop()  # the first ones and the last are kept
-        self.renames.append((old, new, 1))
+        self.renames.append((old, new, items))
 
     def refuse_faults(self) -> None:
         """Raise for what keeps the plan from being carried out."""
@@ -90,6 +102,8 @@ class Survey:
 
 def survey(plan: Plan, store: Store) -> Survey:
     """Find out what a plan comes to. Raises MemctlError for one that is entangled and too large."""
+    if (whole := _whole(plan, store)) is not None:
+        return whole
     found = Survey()
     try:
         for move in free_moves(plan, store, _watched(plan, plan.candidates(store)), judges=True):
@@ -99,6 +113,31 @@ def survey(plan: Plan, store: Store) -> Survey:
         for move in untangled(plan, store):
             found.add(move)
     return found
+
+
+def _whole(plan: Plan, store: Store) -> Survey | None:
+    """Find out from the totals of namespaces, where a subtree gets a name below which there is nothing; else None."""
+    root = plan.root
+    if root is None or next(store.scan(root, values=False), None) is not None:
+        return None
+    judge = store if isinstance(store, Judging) else None
+    if judge is not None and _can_be_too_long(plan.scope, root, judge):
+        return None
+    found = Survey(is_whole=True)
+    for namespace in store.namespaces(plan.scope):
+        place = Position(plan.rename(namespace.prefix), "")
+        if judge is not None and fault_of(place, (), judge) is not None:
+            return None
+        found.add_all(namespace, place.prefix)
+    return found
+
+
+def _can_be_too_long(old: Scope, new: Scope, judge: Judging) -> bool:
+    """Tell whether a name can become longer than the store holds: then each one, with its key, is judged."""
+    before, after = encode(old.prefix or ""), encode(new.prefix or "")
+    # no two parts of it alike, since a database may compress what it puts into an index
+    key = "".join(sha256(bytes([number])).hexdigest() for number in range(_LONG_OCTETS // 64))
+    return len(after) > len(before) and fault_of(Position(new.prefix or "", key), (), judge) is not None
 
 
 class _EntangledError(Exception):

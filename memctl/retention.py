@@ -10,7 +10,8 @@
 
 A rule has `keep`, `keep_last` or both, and then an item goes that either gives up. `keep_last` counts the items
 its rule decides that have not expired: newest `updated_at` first, then by key. What no rule fits stays, and no
-rule keeps an item beyond its own expiry. A value that cannot be read fits no filter.
+rule keeps an item beyond its own expiry. Whether a filter fits a value that cannot be read nobody can tell: then
+nothing is decided, not by the rules behind it either.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache, lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from memctl import filters as language
 from memctl import namespaces
@@ -30,7 +31,7 @@ from memctl.filters import Filter
 from memctl.instants import parse_duration, shift
 from memctl.model import Instant, Item
 from memctl.namespaces import Pattern
-from memctl.values import decode_exact
+from memctl.values import decode_exact, fault_of
 
 FOREVER = "forever"
 Since = Literal["updated_at", "created_at"]
@@ -59,14 +60,14 @@ class Rule:
     written: str = ""
     """What it keeps, in the words of the file: `keep 7d`."""
 
-    def fits(self, decoded: Callable[[], Any]) -> bool:
-        """Tell whether its filters hold for a value; asked only where its namespace fits."""
+    def fits(self, decoded: Callable[[], Any]) -> bool | None:
+        """Tell whether its filters hold for a value, asked where its namespace fits; None where that cannot be read."""
         if not self.filters:
             return True
         try:
             value = decoded()
         except (ValueError, RecursionError):
-            return False
+            return None
         return all(condition.matches(value) for condition in self.filters)
 
     def moment(self, item: Item) -> Instant | None:
@@ -83,6 +84,13 @@ class Rule:
         """The times of an item that it decides by."""
         aged = {self.since} if self.keep is not None else set()
         return frozenset(aged | ({"updated_at"} if self.keep_last is not None else set()))
+
+
+class Decision(NamedTuple):
+    """Which rule is the first to fit an item, None for none; or that may fit, and `fault` is why nobody can tell."""
+
+    rule: Rule | None
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +112,17 @@ class Policy:
         """Whether deciding takes values."""
         return any(rule.filters for rule in self.rules)
 
-    def rule_of(self, item: Item) -> Rule | None:
+    def decision(self, item: Item) -> Decision:
         """Return the rule that decides about an item, read with its value where `looks_inside`."""
         decoded = cache(lambda: decode_exact(item.value or b""))
-        return next((rule for rule in self._near(item.prefix) if rule.fits(decoded)), None)
+        for rule in self._near(item.prefix):
+            fits = rule.fits(decoded)
+            if fits is None:
+                fault = fault_of(item.value)
+                return Decision(rule, fault.reason if fault is not None else "it cannot be read")
+            if fits:
+                return Decision(rule)
+        return Decision(None)
 
 
 def parse(text: str) -> Policy:

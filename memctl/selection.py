@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from memctl.blocks import Columnar, Piece
 from memctl.errors import UsageError
 from memctl.filters import Filter
-from memctl.instants import parse_time
-from memctl.model import EVERYTHING, Detail, Instant, Item, Scope
+from memctl.instants import backwards, parse_time
+from memctl.model import EVERYTHING, Detail, Instant, Item, Scope, encode
 from memctl.namespaces import Pattern
+from memctl.sorting import sort
 from memctl.values import decode_exact, decode_quick, strings
 
 if TYPE_CHECKING:
@@ -26,7 +30,7 @@ Expiry = Literal["expired", "live"]
 class Selection:
     """A condition on items. Everything given must hold; nothing given is every item.
 
-    `now` decides `expiry`: an item is expired from its `expires_at` on.
+    `now` decides `expiry`: an item is expired from its `expires_at` on. `window` is what `first` leaves.
     """
 
     pattern: Pattern | None = None
@@ -37,6 +41,7 @@ class Selection:
     by: Literal["updated_at", "created_at"] = "updated_at"
     expiry: Expiry | None = None
     now: Instant = ""
+    window: Window | None = None
 
     @property
     def scope(self) -> Scope:
@@ -52,7 +57,7 @@ class Selection:
     @property
     def is_unconditional(self) -> bool:
         """Whether it selects by namespace alone."""
-        return not (self.text or self.filters or self.since or self.until or self.expiry)
+        return not (self.text or self.filters or self.since or self.until or self.expiry or self.window)
 
     def select(self, store: Store, *, values: bool = True, vectors: Detail = Detail.NONE) -> Iterator[Item]:
         """Yield the selected items of a store in its order; values come along when deciding takes them."""
@@ -96,7 +101,7 @@ class Selection:
             moment = item.updated_at if self.by == "updated_at" else item.created_at
             if moment is None or (self.since and moment < self.since) or (self.until and moment > self.until):
                 return False
-        return True
+        return self.window is None or self.window.holds(item)
 
     def _passes_filters(self, value: bytes | None) -> bool:
         try:
@@ -104,6 +109,60 @@ class Selection:
         except (ValueError, RecursionError):
             return False
         return all(condition.matches(decoded) for condition in self.filters)
+
+    def first(
+        self, items: Callable[[Selection], Iterable[Item]], order: Order, limit: int | None, offset: int = 0
+    ) -> Selection:
+        """Return what selects, of what this does, `limit` items in that order behind the first `offset`.
+
+        `items` reads what a selection selects; it is read once, and its values are not looked at.
+        """
+        key = key_of(order, self.by)
+        until = None if limit is None else offset + limit
+        found = islice(sort(map(key, items(self)), key=lambda place: place, limit=until), offset, None)
+        first = next(found, None)
+        last = deque(found, maxlen=1) or [first]
+        return replace(self, window=Window(key, first, last[0]))
+
+
+Order = Literal["newest", "oldest", "name", "bytes"]
+ORDERS: tuple[Order, ...] = ("newest", "oldest", "name", "bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The items from one to another of an order; none at all where there is no first."""
+
+    key: Callable[[Item], Any]
+    first: Any
+    last: Any
+
+    def holds(self, item: Item) -> bool:
+        """Tell whether an item has its place between the two."""
+        return self.first is not None and bool(self.first <= self.key(item) <= self.last)
+
+
+def key_of(order: Order, by: str) -> Callable[[Item], Any]:
+    """Return what to sort items by; ties go by namespace and key.
+
+    `newest` and `oldest` mean the time `by`, `updated_at` or `created_at`; what has none comes last.
+    """
+
+    def name(item: Item) -> tuple[bytes, bytes]:
+        return encode(item.prefix), encode(item.key)
+
+    def moment(item: Item) -> str | None:
+        return item.updated_at if by == "updated_at" else item.created_at
+
+    match order:
+        case "name":
+            return name
+        case "bytes":
+            return lambda item: (-item.size, name(item))
+        case "oldest":
+            return lambda item: (moment(item) or "~", name(item))
+        case "newest":
+            return lambda item: (backwards(moment(item)), name(item))
 
 
 def is_expired(item: Item, now: Instant) -> bool:

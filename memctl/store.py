@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from memctl.model import Detail, Instant, Item, Namespace, Position, Problem, Scope
 
@@ -353,6 +353,23 @@ class Expiring(Protocol):
         ...
 
 
+Right = Literal["INSERT", "UPDATE", "DELETE"]
+"""What a role may have to be allowed, on items and on vectors."""
+
+
+@runtime_checkable
+class Permitting(Protocol):
+    """A store that tells, opened for writing or not, whether it can be written."""
+
+    def check_writing(self, *rights: Right) -> None:
+        """Raise Refused for want of a permission; opened for writing, Busy too where somebody keeps it locked.
+
+        Nothing is changed, and an agent waits no longer than for a commit. What shows only when it is tried may
+        still be in the way.
+        """
+        ...
+
+
 @runtime_checkable
 class Erasing(Protocol):
     """A store that is open for writing and tells what of a deleted item is left in it, and elsewhere."""
@@ -383,6 +400,40 @@ class Sweeping(Protocol):
 
         A batch of `rows` at most is one transaction, and decides by the clock at that moment; the next one is begun
         when it is asked for. An expiry that cannot be read is passed over.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """What became of many items at once: how many there were, with how many vectors, and their values' octets."""
+
+    items: int
+    vectors: int
+    octets: int
+    passed_over: int = 0
+    """Items beside these that were left as they are."""
+
+
+@runtime_checkable
+class Wholesale(Protocol):
+    """A store, open for writing, that deletes or renames all items of a scope without telling each.
+
+    Both go through the scope in byte order and yield how much after each batch. A batch is one transaction, which
+    takes what is there and as it is by then; it has `rows()` items at most, asked for right before it is begun,
+    and ends where their values come to `octets` in a store that keeps others waiting. Orphaned vectors stay where
+    they are.
+    """
+
+    def remove(self, scope: Scope, rows: Callable[[], int], octets: int) -> Iterator[Bulk]:
+        """Delete items with their vectors."""
+        ...
+
+    def rename(self, scope: Scope, new: str, rows: Callable[[], int], octets: int) -> Iterator[Bulk]:
+        """Give the namespace of `scope`, and its descendants likewise, the name `new`; vectors go along.
+
+        A batch of which a new name is taken, or a key is no text, is passed over as a whole. The two subtrees
+        are disjoint.
         """
         ...
 

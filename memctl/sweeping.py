@@ -15,7 +15,7 @@ from itertools import groupby
 import msgspec
 
 from memctl.instants import backwards, shift
-from memctl.model import EVERYTHING, Detail, Instant, Item, Scope, encode
+from memctl.model import EVERYTHING, Detail, Instant, Item, Problem, Scope, encode
 from memctl.namespaces import Pattern
 from memctl.retention import Policy, Rule
 from memctl.sorting import Sorter
@@ -41,7 +41,8 @@ class Going(msgspec.Struct, frozen=True, gc=False):
 class Verdict(msgspec.Struct, frozen=True, gc=False):
     """What is decided about an item: which rule (`EXPIRED` for its own expiry, None for no rule) and whether it goes.
 
-    `goes` is None where its times are too odd to decide. `place` is where it stands, from 1 on, among those of
+    `goes` is None where its times are too odd to decide, or its value is for the rule's filter: then that stands
+    among the item's problems. `place` is where it stands, from 1 on, among those of
     which the rule keeps the last.
     """
 
@@ -139,8 +140,10 @@ class Sweep:
                 if has_expired:
                     yield Verdict(item, EXPIRED, goes=True)
                     continue
-                rule = policy.rule_of(item)
-                if rule is None:
+                rule, fault = policy.decision(item)
+                if rule is not None and fault is not None:
+                    yield Verdict(_with_fault(item, fault), rule.number, goes=None)
+                elif rule is None:
                     yield Verdict(item, None, goes=has_expired)
                 elif not self.relies_on(rule, item):
                     yield Verdict(item, rule.number, goes=None)
@@ -158,7 +161,8 @@ class Sweep:
 
     def end(self, verdict: Verdict) -> Instant | None:
         """Return when time takes an item that stays for now: its own expiry or its rule's, the first of both."""
-        rule = self.policy.rules[verdict.rule - 1] if self.policy and verdict.rule else None
+        is_sure = verdict.goes is not None
+        rule = self.policy.rules[verdict.rule - 1] if self.policy and verdict.rule and is_sure else None
         own = verdict.item.expires_at
         ends = [
             shift(own, self.grace) if own is not None and not self.policy_only else None,
@@ -173,8 +177,8 @@ class Sweep:
         """
         if number == EXPIRED or self.policy is None:
             return self.has_expired(item) is True
-        rule = self.policy.rule_of(item)
-        return rule is not None and self.relies_on(rule, item) and self.is_over(rule, item)
+        rule, fault = self.policy.decision(item)
+        return rule is not None and fault is None and self.relies_on(rule, item) and self.is_over(rule, item)
 
     def relies_on(self, rule: Rule, item: Item) -> bool:
         """Tell whether what a rule looks at in an item is sure enough to act upon."""
@@ -236,6 +240,12 @@ def _is_expired(item: Item, now: Instant) -> bool:
 
 def _bare(item: Item) -> Item:
     return item if item.value is None else msgspec.structs.replace(item, value=None)
+
+
+def _with_fault(item: Item, fault: str) -> Item:
+    """Return an item, without its value, that tells what is wrong with that."""
+    known = tuple(problem for problem in item.problems if problem.part != "value")
+    return msgspec.structs.replace(item, value=None, problems=(*known, Problem("value", fault)))
 
 
 def _by_key(going: Going) -> bytes:

@@ -8,11 +8,12 @@ writes only what is missing.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, repeat
 from time import sleep
 from typing import Literal
 
@@ -22,8 +23,9 @@ from memctl.blocks import Block, Loading
 from memctl.compare import PARTS, differences, same_value
 from memctl.crew import Crew
 from memctl.errors import MemctlError
+from memctl.loader import Loader
 from memctl.mapping import Mapping
-from memctl.model import EVERYTHING, Detail, Instant, Item, Position, encode, shown
+from memctl.model import EVERYTHING, Detail, Instant, Item, Position, order_of, shown
 from memctl.namespaces import show
 from memctl.sorting import sort
 from memctl.store import Batch, Store, Target, Writable
@@ -43,10 +45,17 @@ class Incoming(msgspec.Struct, frozen=True, gc=False):
     line: int | None = None
     vectors_only: bool = False
     """Whether the item has nothing but vectors, which go to the item of that name beside those it has."""
+    origin: str | None = None
+    """The prefix that the item had before it was given another."""
+
+    def refused(self, reason: str, part: str | None) -> Rejected:
+        """Return the item as it came, and why it cannot come in."""
+        item = self.item if self.origin is None else msgspec.structs.replace(self.item, prefix=self.origin)
+        return Rejected(reason, item, part, self.line)
 
 
 class Rejected(msgspec.Struct, frozen=True, gc=False):
-    """What cannot be brought in, why, and its line where the source is a file."""
+    """What cannot be brought in, as it came, why, and its line where the source is a file."""
 
     reason: str
     item: Item | None = None
@@ -89,6 +98,8 @@ class Rules:
     round_ttl_up: bool = False
     left_out: frozenset[str] = frozenset()
     """Parts that are left out of an item where the target cannot hold them."""
+    unit: str = "line"
+    """What is counted in a file: its lines, or the elements of an array."""
     lost: frozenset[str] = frozenset()
     """Parts that do not arrive in a target of this kind, see `store.Narrow`: they make no difference."""
 
@@ -117,6 +128,8 @@ class Survey:
     vectors: int = 0
     octets: int = 0
     vectors_left_out: int = 0
+    unit: str = "line"
+    """See `Rules`."""
     expiries_left_out: int = 0
     """Items to be written whose expiry the target does not keep as it was, see `store.Narrow`."""
 
@@ -130,14 +143,15 @@ class Survey:
 class Moved:
     """What was written; `overtaken` are items that somebody else wrote in the meantime, left alone.
 
-    `rejected` counts anew what cannot come in: a target that was only planned may have known less.
+    `unchanged` and `skipped` are counted anew: what was new to the survey may be there by now.
     """
 
     items: int = 0
     vectors: int = 0
     octets: int = 0
     overtaken: int = 0
-    rejected: int = 0
+    unchanged: int = 0
+    skipped: int = 0
 
 
 Reject = Callable[[Rejected], None]
@@ -149,11 +163,11 @@ def survey(
     entries: Iterable[Entry], target: Target, rules: Rules, *, reject: Reject, progress: Progress
 ) -> Survey:
     """Go through a source without writing; `reject` is told of every item that cannot come in."""
-    found = Survey()
+    found = Survey(unit=rules.unit)
 
     def note(rejected: Rejected) -> None:
         found.rejected += 1
-        found.reasons[rejected.part or "line", rejected.reason] += 1
+        found.reasons[rejected.part or rules.unit, rejected.reason] += 1
         if len(found.samples) < _SAMPLES:
             found.samples.append(rejected)
         reject(rejected)
@@ -203,8 +217,13 @@ def transfer(
     `beside` are further connections to the target, which write at the same time.
     """
     moved = Moved()
-    with Crew([target, *beside]) if beside else nullcontext() as crew:
-        _transfer(entries, target, rules, moved, crew, progress=progress, judged=judged)
+    with ExitStack() as stack:
+        crew = stack.enter_context(Crew([target, *beside])) if beside else None
+        loader = None
+        if isinstance(target, Loading) and target.loads:
+            loader = stack.enter_context(Loader(target))
+        batch = _Pending(target, rules, moved, crew, loader)
+        _transfer(entries, target, rules, moved, batch, progress=progress, judged=judged)
     target.finish()
     return moved
 
@@ -214,23 +233,29 @@ def _transfer(
     target: Target,
     rules: Rules,
     moved: Moved,
-    crew: Crew | None,
+    batch: _Pending,
     *,
     progress: Progress,
     judged: bool,
 ) -> None:
-    batch = _Pending(target, rules, moved, crew)
+    def known(_rejected: Rejected) -> None:
+        """The survey has told of it."""
 
-    def count(_rejected: Rejected) -> None:
-        moved.rejected += 1
-
-    for decision in _decisions(entries, target, rules, count, judged=judged):
+    for decision in _decisions(entries, target, rules, known, judged=judged):
         if isinstance(decision, Block):
             progress(len(decision))
             batch.add_block(decision)
-        else:
-            progress(1)
-            batch.add(decision)
+            continue
+        progress(1)
+        match decision.kind:
+            case "unchanged":
+                moved.unchanged += 1
+            case "skipped":
+                moved.skipped += 1
+            case "conflict":  # the survey has found none
+                moved.overtaken += 1
+            case _:
+                batch.add(decision)
     batch.flush()
     batch.wait()
 
@@ -244,8 +269,10 @@ class _Decision(msgspec.Struct, frozen=True, gc=False):
 class _Pending:
     """Decisions that wait to be written together."""
 
-    def __init__(self, target: Target, rules: Rules, moved: Moved, crew: Crew | None) -> None:
-        self._target, self._rules, self._moved, self._crew = target, rules, moved, crew
+    def __init__(
+        self, target: Target, rules: Rules, moved: Moved, crew: Crew | None, loader: Loader | None
+    ) -> None:
+        self._target, self._rules, self._moved, self._crew, self._loader = target, rules, moved, crew, loader
         self._new: list[Item] = []
         self._changed: list[Item] = []
         self._octets = 0
@@ -264,8 +291,6 @@ class _Pending:
 
     def add(self, decision: _Decision) -> None:
         """Take a decision that writes something."""
-        if decision.kind not in ("new", "changed"):
-            return
         if self._blocks:
             self.flush()
         (self._new if decision.kind == "new" else self._changed).append(decision.item)
@@ -276,33 +301,46 @@ class _Pending:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write what waits, blocks while the next are gathered."""
         if not self._new and not self._changed and not self._blocks:
             return
+        self._settle()
         if not self._is_first and self._target.pause:
             sleep(self._target.pause)
         self._is_first = False
-        blocks, self._blocks = self._blocks, []
-        if blocks and isinstance(self._target, Loading) and self._target.load(blocks):
+        blocks, new, changed = self._blocks, self._new, self._changed
+        self._blocks, self._new, self._changed, self._octets = [], [], [], 0
+        if blocks:
+            assert self._loader is not None
+            self._loader.give(blocks)
+        else:
+            self._write(new, changed)
+
+    def wait(self) -> None:
+        """Count what others are still writing, when they are done with it."""
+        self._settle()
+        if self._crew is not None:
+            for done, left in self._crew.finish():
+                self._count(done, left)
+
+    def _settle(self) -> None:
+        """Wait for the blocks that are being loaded; where one of their items is there, each is written by itself."""
+        if self._loader is None:
+            return
+        blocks, is_loaded = self._loader.settle()
+        if is_loaded:
             self._moved.items += sum(map(len, blocks))
             self._moved.vectors += sum(len(found) for block in blocks for found in block.vectors.values())
             self._moved.octets += sum(len(value) for block in blocks for value in block.values)
-            self._octets = 0
-            return
-        self._new.extend(item for block in blocks for item in block.items())
-        only_older = self._rules.on_conflict == "newer"
-        batch = Batch(self._new, self._changed, only_older)
-        self._new, self._changed, self._octets = [], [], 0
+        else:
+            self._write([item for block in blocks for item in block.items()], [])
+
+    def _write(self, new: list[Item], changed: list[Item]) -> None:
+        batch = Batch(new, changed, self._rules.on_conflict == "newer")
         if self._crew is None:
             self._count(batch, self._target.write(batch))
         else:
             for done, left in self._crew.write(batch):
-                self._count(done, left)
-
-    def wait(self) -> None:
-        """Count what others are still writing, when they are done with it."""
-        if self._crew is not None:
-            for done, left in self._crew.finish():
                 self._count(done, left)
 
     def _count(self, batch: Batch, left: Sequence[Position]) -> None:
@@ -359,7 +397,7 @@ def _each(
     last: Incoming | None = None,
 ) -> Iterator[_Decision]:
     now = target.now()
-    for incoming in _distinct(_ordered(_renamed(entries, rules, reject), rules), reject, last):
+    for incoming in _distinct(_ordered(_renamed(entries, rules, reject), rules), rules, reject, last):
         if incoming.vectors_only:
             if joined := _joined(incoming, existing, target, rules, reject):
                 yield joined
@@ -367,7 +405,7 @@ def _each(
         fitted, left_out = _fitted(incoming.item, target, rules)
         faults = () if judged else target.unholdable(fitted)
         if faults:
-            reject(Rejected(faults[0].reason, incoming.item, faults[0].part, incoming.line))
+            reject(incoming.refused(faults[0].reason, faults[0].part))
             continue
         there = existing.find(fitted)
         decision = _decide(fitted, incoming.parts, there, rules, now)
@@ -397,7 +435,7 @@ def _joined(
     """Decide about vectors whose item is elsewhere: they join the one that has their name, if there is one."""
     there = existing.find(incoming.item)
     if there is None:
-        reject(Rejected("vectors without their item", incoming.item, "vectors", incoming.line))
+        reject(incoming.refused("vectors without their item", "vectors"))
         return None
     has = {vector.field: vector for vector in there.vectors}
     added = tuple(vector for vector in incoming.item.vectors if vector.field not in has)
@@ -412,7 +450,7 @@ def _joined(
     kept = tuple(vector for vector in there.vectors if vector.field not in replaced)
     item = msgspec.structs.replace(there, vectors=(*kept, *others, *added))
     if faults := [fault for fault in target.unholdable(item) if fault.part == "vectors"]:
-        reject(Rejected(faults[0].reason, incoming.item, "vectors", incoming.line))
+        reject(incoming.refused(faults[0].reason, "vectors"))
         return None
     return _Decision("changed", item)
 
@@ -453,7 +491,9 @@ def _fitted(item: Item, target: Target, rules: Rules) -> tuple[Item, int]:
         left_out = len(item.vectors)
         item = msgspec.structs.replace(item, vectors=())
     if rules.round_ttl_up and item.ttl_minutes is not None and item.ttl_minutes % 1:
-        item = msgspec.structs.replace(item, ttl_minutes=int(item.ttl_minutes) + 1)
+        whole = math.ceil(item.ttl_minutes)
+        if whole and any(fault.part == "ttl_minutes" for fault in target.unholdable(item)):
+            item = msgspec.structs.replace(item, ttl_minutes=whole)
     if rules.left_out and "vectors" in {fault.part for fault in target.unholdable(item)} & rules.left_out:
         left_out += len(item.vectors)
         item = msgspec.structs.replace(item, vectors=())
@@ -467,7 +507,7 @@ def _renamed(entries: Iterable[Incoming | Rejected], rules: Rules, reject: Rejec
             reject(entry)
         elif mapping:
             item = msgspec.structs.replace(entry.item, prefix=mapping.apply(entry.item.prefix))
-            yield msgspec.structs.replace(entry, item=item)
+            yield msgspec.structs.replace(entry, item=item, origin=entry.item.prefix)
         else:
             yield entry
 
@@ -477,21 +517,19 @@ def _ordered(incoming: Iterator[Incoming], rules: Rules) -> Iterator[Incoming]:
         return incoming
     return sort(
         incoming,
-        key=lambda entry: (encode(entry.item.prefix), encode(entry.item.key)),
+        key=lambda entry: order_of(entry.item),
         size=lambda entry: entry.item.size + sum(4 * vector.dims for vector in entry.item.vectors),
     )
 
 
 def _distinct(
-    incoming: Iterator[Incoming], reject: Reject, last: Incoming | None = None
+    incoming: Iterator[Incoming], rules: Rules, reject: Reject, last: Incoming | None = None
 ) -> Iterator[Incoming]:
     """Refuse what comes twice: neither the first nor the last of two can be known to be meant."""
     for entry in incoming:
-        if last and entry.item.key == last.item.key and entry.item.prefix == last.item.prefix:
-            before = f" (line {last.line})" if last.line is not None else ""
-            reject(
-                Rejected(f"the same namespace and key as another item{before}", entry.item, "key", entry.line)
-            )
+        if last and entry.item.key == last.item.key and order_of(entry.item) == order_of(last.item):
+            before = f" ({rules.unit} {last.line:,})" if last.line is not None else ""
+            reject(entry.refused(f"the same namespace and key as another item{before}", "key"))
             continue
         last = entry
         yield entry
@@ -511,15 +549,16 @@ class Existing:
         return self._head is None
 
     def find(self, item: Item | Position) -> Item | None:
-        """Return the item of that name; names have to be asked for in byte order."""
+        """Return the item of that name; names have to be asked for in order, see `model.order_of`."""
         if self._head is None:
             return None
-        wanted = encode(item.prefix), encode(item.key)
-        for _ in range(_LEAP):
+        wanted = order_of(item)
+        is_blob = wanted[0] or wanted[2]
+        for _ in repeat(None) if is_blob else range(_LEAP):  # `get` finds names of text alone
             head = self._head
             if head is None:
                 return None
-            place = encode(head.prefix), encode(head.key)
+            place = order_of(head)
             if place == wanted:
                 return head
             if place > wanted:
@@ -531,22 +570,24 @@ class Existing:
         return next(self._target.get(item.prefix, [item.key], vectors=self._vectors), None)
 
 
-def refuse_unless_clean(found: Survey, *, skip_rejected: bool) -> None:
-    """Raise when the survey found what the rules do not allow; nothing has been written then."""
+def refuse_unless_clean(found: Survey, *, skip_rejected: bool, written: str = "nothing") -> None:
+    """Raise when the survey found what the rules do not allow; says what has been `written` by then."""
     if found.rejected and not skip_rejected:
         reasons = "; ".join(
             f"{count:,} × {part}: {reason}{_first(found, part, reason)}"
             for (part, reason), count in found.reasons.most_common(5)
         )
         raise MemctlError(
-            f"{found.rejected:,} of the items cannot be brought in, so nothing was written: {reasons}",
+            f"{found.rejected:,} of the items cannot be brought in, so {written} was written: {reasons}",
             hint="--on-error skip brings in the rest, --rejects FILE keeps what is left out",
             code="rejected",
         )
     if found.conflict_count:
-        names = ", ".join(f"{show(shown(place.prefix))} {shown(place.key)}" for place in found.conflicts[:3])
+        names = ", ".join(
+            f"{show(shown(place.prefix))} {shown(place.key)!r}" for place in found.conflicts[:3]
+        )
         raise MemctlError(
-            f"{found.conflict_count:,} of the items are there already and differ, so nothing was written: {names}",
+            f"{found.conflict_count:,} of the items are there already and differ, so {written} was written: {names}",
             hint="--on-conflict skip, newer or overwrite decides",
             code="conflict",
         )
@@ -555,9 +596,9 @@ def refuse_unless_clean(found: Survey, *, skip_rejected: bool) -> None:
 def _first(found: Survey, part: str, reason: str) -> str:
     """Where a reason was met first, as far as the samples tell."""
     for sample in found.samples:
-        if (sample.part or "line", sample.reason) == (part, reason):
+        if (sample.part or found.unit, sample.reason) == (part, reason):
             if sample.line is not None:
-                return f" (line {sample.line:,})"
+                return f" ({found.unit} {sample.line:,})"
             if sample.item is not None:
-                return f" ({show(shown(sample.item.prefix))} {shown(sample.item.key)})"
+                return f" ({show(shown(sample.item.prefix))} {shown(sample.item.key)!r})"
     return ""

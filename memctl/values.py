@@ -82,7 +82,10 @@ def decode_exact(value: bytes) -> Any:
 
     Of repeated keys the last one counts, as in LangGraph's own decoder and in jsonb.
     """
-    return _EXACT.decode(value.decode())
+    try:
+        return _EXACT.decode(value.decode())
+    except ArithmeticError:
+        raise ValueError("a number whose exponent is past what can be counted with") from None
 
 
 def strings(value: Any) -> Iterator[str]:

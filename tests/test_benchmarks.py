@@ -13,11 +13,12 @@ import pytest
 from langgraph.store.postgres import PostgresStore
 from langgraph.store.sqlite import SqliteStore
 
-from tests.benchmarks import checks, table
+from tests.benchmarks import checks, sweeping, table
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.corpus import NEEDLE, Corpus
 from tests.benchmarks.harness import ROOT, Command, Comparison, Row, compare, program, run
 from tests.benchmarks.make_store import make_postgres, make_sqlite, postgres_schema
+from tests.benchmarks.workshop import Workshop
 from tests.databases import Database
 
 CORPUS = Corpus.of(500, now=datetime(2026, 11, 30, 12, tzinfo=UTC))
@@ -206,6 +207,25 @@ def test_the_bare_sweep_takes_what_has_expired(path: Path, database: Database, t
     assert select(path, counted) == database.execute(counted) == [(440, 0, 30)]
 
 
+def test_a_subtree_is_renamed_and_removed_by_bare_statements(
+    path: Path, database: Database, tmp_path: Path
+) -> None:
+    make_postgres(database.url, CORPUS)
+    output = tmp_path / "out"
+    for store, hold in ((path, ("0.02",)), (database.url, ())):
+        assert run(program("baselines", "gather", store, "a", "60", "20"), output).code == 0
+        assert run(program("baselines", "bare_mv", store, "a", "b.c", "25", "0", *hold), output).code == 0
+    counted = "SELECT " + ", ".join(
+        f"(SELECT count(*) FROM {held} WHERE prefix LIKE '{name}')"
+        for held in ("store", "store_vectors")
+        for name in ("%", "a.%", "b.c.%")
+    )
+    assert select(path, counted) == database.execute(counted) == [(500, 0, 60, 50, 0, 20)]
+    for store in (path, database.url):
+        assert run(program("baselines", "bare_rm", store, "b.c", "25", "0"), output).code == 0
+    assert select(path, counted) == database.execute(counted) == [(440, 0, 0, 30, 0, 0)]
+
+
 def test_the_agent_says_how_long_each_put_took(path: Path) -> None:
     argv = [sys.executable, "-m", "tests.benchmarks.agent", str(path)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, text=True) as agent:
@@ -338,3 +358,13 @@ def test_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["--items", "500", "--only", "search,sweep", "--postgres", "--keep", str(tmp_path)])
     summary = capsys.readouterr().out.splitlines()[-1]
     assert ", 0 failed," in summary
+
+
+def test_a_subtree_is_checked(tmp_path: Path) -> None:
+    ours = ("mv", "tenant", "client", "--yes")
+    with Workshop(tmp_path, 500) as workshop:
+        bare = ("bare_mv", "tenant", "client")
+        rows = list(sweeping.subtree(workshop, "mv", ours, bare, gone=False))
+        assert [row.problem for row in rows] == [None, None]
+        [wrong, _] = sweeping.subtree(workshop, "mv", ours, bare, gone=True)
+    assert "['500', '0', '0', '0', '50', '15'], not [450, 0, 0, 0, 0, 0]" in str(wrong.problem)

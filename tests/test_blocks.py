@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,10 +19,10 @@ from memctl.archive import Header, Writer, line_of, write
 from memctl.archive.parsing import parse, run_of
 from memctl.blocks import Block, Piece
 from memctl.compare import merge, pair
-from memctl.model import EVERYTHING, Detail, Item, Scope
+from memctl.model import EVERYTHING, Detail, Item, Problem, Scope, Vector
 from memctl.stores.postgres import columns as postgres
 from memctl.stores.postgres import decode
-from memctl.stores.postgres.encode import line, lines
+from memctl.stores.postgres.encode import binary_row, line, lines, vector_cells, vector_rows
 from memctl.stores.postgres.holding import Holding, Judge
 from memctl.stores.sqlite import columns
 from memctl.stores.sqlite import encode as sqlite
@@ -255,12 +256,38 @@ def test_columns_are_spelled_as_their_items_are(items: list[Item]) -> None:
     for expiry in (True, False):
         assert lines(block(items), expiry=expiry) == b"".join(line(each, expiry=expiry) for each in items)
     cells = [tuple(sqlite.item_cells(each).values()) for each in items]
-    named = [
-        (prefix.encode(), key.encode(), *rest) for prefix, key, *rest in sqlite.block_cells(block(items))
-    ]
-    assert named == cells
+    assert _named(zip(*sqlite.block_columns(block(items)), strict=True)) == cells
     expected = [sqlite.vector_cells(each, found) for each in items for found in each.vectors]
-    assert list(sqlite.block_vector_cells(block(items))) == expected
+    assert _named(sqlite.block_vector_cells(block(items))) == expected
+
+
+def _named(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Encode the names at the beginning of rows."""
+    return [(prefix.encode(), key.encode(), *rest) for prefix, key, *rest in rows]
+
+
+@LIMITS
+@given(items=several(), half=st.booleans(), times=st.booleans())
+def test_vectors_make_the_same_rows_by_column(items: list[Item], *, half: bool, times: bool) -> None:
+    def rows(each: Item) -> Iterator[bytes]:
+        for found in each.vectors:
+            yield binary_row(vector_cells(each, found, half=half)[: 6 if times else 4])
+
+    try:
+        expected = [row for each in items for row in rows(each)]
+    except ValueError:  # a half would round
+        with pytest.raises(ValueError, match="round"):
+            list(vector_rows(block(items), half=half, times=times))
+    else:
+        assert list(vector_rows(block(items), half=half, times=times)) == expected
+
+
+def test_odd_vectors_make_the_same_rows_by_column() -> None:
+    infinite = Vector("a", 1, b"\0\0\x80\x3f", None, None, (Problem("created_at", "odd", "infinity"),))
+    null = Vector("b", 0, None, None, None, (Problem("embedding", "null"),))
+    each = item("k", vectors=(infinite, null))
+    expected = [binary_row(vector_cells(each, found, half=False)) for found in each.vectors]
+    assert list(vector_rows(block([each]), half=False, times=True)) == expected
 
 
 @LIMITS

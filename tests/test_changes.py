@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
 
 from memctl import changes
-from memctl.changes import HOLD, Outcome, Pace, carry_out
+from memctl.changes import BATCH_OCTETS, HOLD, Outcome, Pace, carry_out, carry_through
 from memctl.model import Item
-from memctl.store import Change, Writable
+from memctl.store import Bulk, Change, Writable
 
 
 @dataclass(slots=True)
@@ -74,3 +74,59 @@ def test_where_nobody_waits_batches_are_as_large_as_the_store_takes(monkeypatch:
     slow = Slow(0.5, pause=0.0)
     carried(slow, monkeypatch)
     assert slow.batches == [500] * 4
+
+
+def through(slow: Slow, monkeypatch: pytest.MonkeyPatch, count: int = 2_000, **pace: Any) -> Outcome:
+    """Have the store itself do so many, and look at the pauses between its batches."""
+    monkeypatch.setattr(changes, "perf_counter", lambda: slow.now)
+    happened: list[str] = []
+    told: list[int] = []
+
+    def work(rows: Callable[[], int], octets: int) -> Iterator[Bulk]:
+        assert octets == BATCH_OCTETS
+        left = count
+        while left:
+            some = min(left, rows())
+            happened.append("batch")
+            slow.batches.append(some)
+            slow.now += slow.seconds * some
+            left -= some
+            yield Bulk(some, 2 * some, 3 * some)
+
+    wait = Pace(wait=lambda seconds: happened.append(f"{seconds}"), **pace)
+    outcome = carry_through(work, cast(Writable, slow), pace=wait, done=told.append)
+    pauses = [f"{slow.pause}", "batch"] if slow.pause else ["batch"]
+    assert happened == ["batch", *pauses * (len(slow.batches) - 1)]
+    assert told == slow.batches
+    return outcome
+
+
+@pytest.mark.parametrize("seconds", [0.0001, 0.0005])
+def test_a_store_that_does_it_by_itself_keeps_others_waiting_no_longer(
+    seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Slow(seconds)
+    outcome = through(slow, monkeypatch)
+    assert (outcome.items, outcome.vectors, outcome.octets) == (2_000, 4_000, 6_000)
+    assert slow.batches[0] == 50
+    assert all(HOLD / seconds * 0.9 <= rows <= HOLD / seconds for rows in slow.batches[4:-1])
+
+
+def test_where_nobody_waits_it_does_as_much_at_once_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Slow(0.5, pause=0.0)
+    through(slow, monkeypatch)
+    assert slow.batches == [500] * 4
+
+
+def test_what_is_passed_over_is_counted_and_teaches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+
+    def work(rows: Callable[[], int], _octets: int) -> Iterator[Bulk]:
+        for bulk in (Bulk(0, 0, 0, 50), Bulk(0, 0, 0, 50), Bulk(50, 0, 0)):
+            sizes.append(rows())
+            yield bulk
+
+    monkeypatch.setattr(changes, "perf_counter", lambda: 0.0)
+    outcome = carry_through(work, cast(Writable, Slow(0)), pace=Pace(wait=lambda _: None))
+    assert (outcome.items, outcome.passed_over) == (50, 100)
+    assert sizes == [50, 50, 50]

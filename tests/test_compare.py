@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memctl.canonical import canonical
 from memctl.compare import PARTS, differences, merge, same_value
+from memctl.filters import equal
 from memctl.model import Item, Problem, Vector
+from memctl.values import decode_exact
 from tests.archive.samples import item, vector
 
 
@@ -51,10 +56,50 @@ def test_another_value(a: bytes | None, b: bytes | None) -> None:
     assert not same_value(item(value=b), item(value=a))
 
 
-def test_values_too_deep_to_read_are_compared_as_text() -> None:
-    deep = b"[" * 200_000 + b"]" * 200_000
-    assert same_value(item(value=deep), item(value=bytes(deep)))
-    assert not same_value(item(value=deep), item(value=deep + b" "))
+@pytest.mark.parametrize("depth", [2_000, 10_000])
+def test_values_too_deep_to_be_decoded(depth: int) -> None:
+    def deep(inner: bytes) -> Item:
+        return item(value=b'{"b": [' * depth + inner + b"]}" * depth)
+
+    assert same_value(deep(b'{"x": 1, "y": "\\u00e9"}'), deep('{"y":"é","x":1.0}'.encode()))
+    assert not same_value(deep(b'{"x": 1}'), deep(b'{"x": true}'))
+    assert not same_value(deep(b"{}"), deep(b"{},"))
+
+
+def test_an_exponent_past_what_is_counted_with() -> None:
+    assert same_value(
+        item(value=b'{"n": 1e99999999999999999999}'), item(value=b'{"n":10E99999999999999999998}')
+    )
+    assert not same_value(
+        item(value=b'{"n": 1e99999999999999999999}'), item(value=b'{"n": 1e99999999999999999998}')
+    )
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(JSON, JSON)
+def test_one_spelling_for_what_is_equal(a: object, b: object) -> None:
+    one, other = (json.dumps(each).encode() for each in (a, b))
+    exact = [decode_exact(each) for each in (one, other)]
+    assert (canonical(one) == canonical(other)) is equal(*exact)
+    assert canonical(one) == canonical(
+        json.dumps(a, indent=1, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    )
+
+
+@given(st.text('[]{},:"\\u0 1-.eE+truenl', max_size=12))
+def test_what_is_no_json_has_no_spelling(text: str) -> None:
+    try:
+        decode_exact(text.encode())
+    except ValueError:
+        assert canonical(text.encode()) is None
+    else:
+        assert canonical(text.encode()) is not None
 
 
 class TestParts:

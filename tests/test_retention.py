@@ -134,8 +134,16 @@ def oracle(
                 continue
             has_odd_expiry = True
         number, table = next(
-            ((n, t) for n, t in enumerate(tables, 1) if in_namespace(item, t) and passes(item, t)), (0, {})
+            (
+                (n, t)
+                for n, t in enumerate(tables, 1)
+                if in_namespace(item, t) and passes(item, t) is not False
+            ),
+            (0, {}),
         )
+        if table and passes(item, table) is None:
+            odd.add(place)
+            continue
         aged = table.get("keep", "forever") != "forever"
         since = table.get("since", "updated_at")
         looks_at = ({since} if aged else set()) | ({"updated_at"} if "keep_last" in table else set())
@@ -163,13 +171,14 @@ def in_namespace(item: Item, table: dict[str, Any]) -> bool:
     return len(labels) >= len(wanted) and all(w in ("*", h) for w, h in zip(wanted, labels, strict=False))
 
 
-def passes(item: Item, table: dict[str, Any]) -> bool:
+def passes(item: Item, table: dict[str, Any]) -> bool | None:
+    """Whether the filter holds; None where nobody can tell."""
     if "filter" not in table:
         return True
     try:
         value = json.loads(item.value or b"")
     except ValueError:
-        return False
+        return None
     checks = {
         "ok=true": lambda: value.get("ok") is True,
         "ok!=true": lambda: value.get("ok") is not True,

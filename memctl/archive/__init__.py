@@ -5,7 +5,8 @@
     {"block":1,"lines":1000,"sha256":…,"last":[prefix,key]}
     {"end":true,"items":N,"vectors":M,"sha256":…}
 
-- Lines end in a line feed, and so does the last one. Items stand in byte order of (prefix, key).
+- Lines end in a line feed, and so does the last one. Items stand in byte order of (prefix, key); what is a BLOB
+  there comes behind all text.
 - A block line follows every 1,000 lines of items; its `sha256` covers the octets of those lines, line feeds
   included, and neither the header nor the block line itself. Fewer than 1,000 lines at the end have no block
   line. The end line's `sha256` covers every octet before it, header and block lines included.
@@ -17,7 +18,8 @@
   `{"type":"text","value":…,"reason":…}`. Types are SQL's: `text`, `blob` (value in base64), `integer`,
   `real`, `timestamptz`; text that is no UTF-8 has `base64` in place of `value`.
 - A vector is `{"field","embedding","created_at","updated_at"}`, the embedding as base64 of little-endian
-  float32, null where the column is null; `field_base64` and the `_raw` members as above.
+  float32, null where the column is null; `field_base64` and the `_raw` members as above, `embedding_raw` where
+  the column holds something else than octets.
 - What `missing` names is left out of the lines: `vectors`, `vector-times`, `expiry`, `timestamps`.
 - `scope` spells the labels of the namespace that was asked for, `*` for any one; `[]` is the whole store.
   `filtered` is true where items were chosen by more than that. `items` and `vectors` are null in the header

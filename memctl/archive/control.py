@@ -8,6 +8,7 @@ import orjson
 from memctl.archive.format import VERSION, Header, Unreadable
 
 _LOOKED_AT = 1024 * 1024
+_SHOWN = 40
 
 
 class BlockLine(msgspec.Struct, frozen=True):
@@ -52,10 +53,16 @@ def header_of(line: bytes) -> Header | None:
     version = members.get("memctl_archive") if isinstance(members, dict) else None
     if version is None:
         return None
+    if type(version) is not int:
+        spelled = orjson.dumps(version).decode()
+        raise Unreadable(
+            f"the first line of the archive was changed: a version is a number, not {spelled[:_SHOWN]}",
+            code="damaged",
+        )
     if version != VERSION:
         raise Unreadable(
             f"the archive is of version {version}, and this memctl reads version {VERSION}",
-            hint="a newer memctl reads it",
+            hint="a newer memctl reads it" if version > VERSION else None,
             code="version",
         )
     try:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _GZIP_LEVEL = 6
+_SQLITE = b"SQLite format 3\0"
 _HASTENED_OCTETS = 16 * 1024 * 1024
 
 
@@ -31,7 +32,7 @@ def new_file(path: Path, *, overwrite: bool = False, keep: bool = False) -> Iter
 
     With `keep`, what is there after an error gets the name all the same: it may be the last copy.
     """
-    _check(path, overwrite)
+    check(path, overwrite=overwrite)
     if path.exists() and not path.is_file():
         with _translated(path), path.open("wb") as device, _compressed(path, device) as stream:
             yield stream
@@ -70,7 +71,8 @@ class _Hastening(io.FileIO):
         return written
 
 
-def _check(path: Path, overwrite: bool) -> None:
+def check(path: Path, *, overwrite: bool) -> None:
+    """Raise MemctlError where `new_file` would before anything is written."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -83,6 +85,18 @@ def _check(path: Path, overwrite: bool) -> None:
         raise MemctlError(f"{path} is a folder", code="exists")
     if stat.S_ISREG(mode) and not overwrite:
         raise _exists(path)
+
+
+def refuse_database(path: Path) -> None:
+    """Raise MemctlError where a SQLite database would be replaced.
+
+    To be called before any is opened: closing a file takes away the locks that a process has on it.
+    """
+    with suppress(OSError), path.open("rb") as file:
+        if file.read(len(_SQLITE)) == _SQLITE:
+            raise MemctlError(
+                f"{path} is a SQLite database, which no archive replaces", hint="another name", code="exists"
+            )
 
 
 def _exists(path: Path) -> MemctlError:

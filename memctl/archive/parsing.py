@@ -13,6 +13,7 @@ import struct
 from base64 import b64decode
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -78,13 +79,9 @@ def run_of(number: int, lines: Sequence[bytes]) -> Run | None:
         for line in lines:
             if not line.isascii():
                 line.decode()
-        vectors = {
-            place: _vectors_of(row.vectors, bare=False)
-            for place, row in enumerate(rows)
-            if row.vectors is not UNSET and row.vectors
-        }
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Fault):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+    vectors = {place: _common_vectors(row) for place, row in enumerate(rows) if row.vectors}
     without = {row.vectors is UNSET for row in rows}
     labels = [row.namespace for row in rows]
     created = tuple([row.created_at for row in rows])
@@ -93,6 +90,7 @@ def run_of(number: int, lines: Sequence[bytes]) -> Run | None:
     minutes = tuple([row.ttl_minutes for row in rows])
     if (
         len(without) > 1
+        or not all(vectors.values())
         or not all(labels)
         or not _are_sure(created)
         or not (updated == created or _are_sure(updated))
@@ -112,7 +110,7 @@ def _are_sure(instants: Sequence[str]) -> bool:
 
 
 def _common(number: int, line: bytes) -> Line | None:
-    """Read a line as nearly all of an archive are, in half the time; None for any other. Raises Fault."""
+    """Read a line as nearly all of an archive are, in half the time; None for any other."""
     try:
         row = _DECODE_COMMON(line)
         if not line.isascii():
@@ -130,8 +128,8 @@ def _common(number: int, line: bytes) -> Line | None:
     parts = _EVERY_PART
     if row.vectors is UNSET:
         parts = _ALL_BUT_VECTORS
-    elif row.vectors:
-        vectors = _vectors_of(row.vectors, bare=False)
+    elif row.vectors and not (vectors := _common_vectors(row)):
+        return None
     prefix = ".".join(row.namespace)
     item = Item(prefix, row.key, value, len(value), created, updated, expires, minutes, vectors)
     return Line(number, item, None, parts, False, line)
@@ -144,24 +142,24 @@ def _item_of(row: Row, bare: bool) -> tuple[Item, int]:
     if row.value is not UNSET:
         value = bytes(row.value)
         mask = 1
-        if row.problems and value == b"null":
-            raise Fault(
-                "it was shown by another command, which could not decode its value: export it instead"
-            )
     elif row.value_base64 is not UNSET:
         value = None if row.value_base64 is None else _octets(row.value_base64, "value_base64")
         mask = 1
     elif not row.vectors_only:
         raise Fault("`value` is missing")
+    if row.problems and (unlike := _unlike(row.problems, value)):
+        raise Fault(
+            f"it was shown by another command, which could not decode its {unlike}: export an archive instead"
+        )
     created = row.created_at
-    if created is UNSET:
+    if created is UNSET or (bare and created is None and not row.created_at_raw):  # null says nothing there
         created = None
     else:
         mask |= 2
         if created is not None and not _SURE(created):
             created = _instant(created, "created_at")
     updated = row.updated_at
-    if updated is UNSET:
+    if updated is UNSET or (bare and updated is None and not row.updated_at_raw):
         updated = None
     else:
         mask |= 4
@@ -190,6 +188,17 @@ def _item_of(row: Row, bare: bool) -> tuple[Item, int]:
     problems += _problems_of(row)
     size = 0 if value is None else len(value)
     return Item(prefix, key, value, size, created, updated, expires, minutes, vectors, problems), mask
+
+
+def _unlike(problems: list[Any], value: bytes | None) -> str:
+    """Name the parts of a row, as other commands show one, that are stored otherwise than they stand there.
+
+    A value is shown as it is stored, or else as null.
+    """
+    parts = dict.fromkeys(str(each.get("part", "row")) for each in problems if isinstance(each, dict))
+    if value != b"null":
+        parts.pop("value", None)
+    return ", ".join(parts)
 
 
 def _names_of(row: Row) -> tuple[str, str, tuple[Problem, ...]]:
@@ -230,23 +239,16 @@ def _stored_name(cell: Cell, part: str, problems: list[Problem]) -> str:
     return decode(raw)
 
 
-def _problems_of(row: Row | VectorRow) -> tuple[Problem, ...]:
+def _problems_of(row: Row) -> tuple[Problem, ...]:
     """Return the odd cells; nearly every line has none."""
-    if isinstance(row, VectorRow):
-        cells: tuple[tuple[str, Cell | None], ...] = (
-            ("embedding", row.embedding_raw),
-            ("created_at", row.created_at_raw),
-            ("updated_at", row.updated_at_raw),
-        )
-    elif row.created_at_raw or row.updated_at_raw or row.expires_at_raw or row.ttl_minutes_raw:
-        cells = (
-            ("created_at", row.created_at_raw),
-            ("updated_at", row.updated_at_raw),
-            ("expires_at", row.expires_at_raw),
-            ("ttl_minutes", row.ttl_minutes_raw),
-        )
-    else:
+    if not (row.created_at_raw or row.updated_at_raw or row.expires_at_raw or row.ttl_minutes_raw):
         return ()
+    cells = (
+        ("created_at", row.created_at_raw),
+        ("updated_at", row.updated_at_raw),
+        ("expires_at", row.expires_at_raw),
+        ("ttl_minutes", row.ttl_minutes_raw),
+    )
     return tuple([Problem(part, cell.reason, _raw_of(cell, part)) for part, cell in cells if cell])
 
 
@@ -266,6 +268,24 @@ def _raw_of(cell: Cell, part: str) -> bytes | str | int | float:
         case Cell(type="real", value=int() | float() as real):
             return float(real)
     raise Fault(f"`{part}_raw` has a value that is no {cell.type}")
+
+
+def _common_vectors(item: CommonRow) -> tuple[Vector, ...]:
+    """Make a line's vectors; none where one of them takes a closer look."""
+    vectors = []
+    fields = set()
+    sure = {item.created_at, item.updated_at}  # the item's own are looked at elsewhere
+    for row in item.vectors or ():
+        octets = row.embedding
+        created = None if row.created_at is UNSET else row.created_at
+        updated = None if row.updated_at is UNSET else row.updated_at
+        if len(octets) % 4 or not all(
+            each is None or each in sure or _SURE(each) for each in (created, updated)
+        ):
+            return ()
+        fields.add(row.field)
+        vectors.append(Vector(row.field, len(octets) // 4, octets, created, updated))
+    return tuple(vectors) if len(fields) == len(vectors) else ()
 
 
 def _vectors_of(rows: list[VectorRow], *, bare: bool) -> tuple[Vector, ...]:
@@ -292,15 +312,24 @@ def _vector_of(row: VectorRow, bare: bool) -> Vector:
         embedding = struct.pack(f"<{len(row.embedding)}f", *row.embedding)
     elif row.embedding_raw is None:
         problems = (Problem("embedding", "null"),)
+    else:
+        problems = (Problem("embedding", row.embedding_raw.reason, _raw_of(row.embedding_raw, "embedding")),)
     field = decode(_octets(row.field_base64, "field_base64")) if row.field_base64 else row.field
-    created = row.created_at
-    if created is not None and not _SURE(created):
-        created = _instant(created, "created_at")
-    updated = row.updated_at
-    if updated is not None and updated != created and not _SURE(updated):
-        updated = _instant(updated, "updated_at")
-    problems += _problems_of(row)
-    return Vector(field, len(embedding or b"") // 4, embedding, created, updated, problems)
+    times: dict[str, Instant | None] = {}
+    for part, text, cell in (
+        ("created_at", row.created_at, row.created_at_raw),
+        ("updated_at", row.updated_at, row.updated_at_raw),
+    ):
+        if cell is not None:
+            problems += (Problem(part, cell.reason, _raw_of(cell, part)),)
+        elif text is None and not bare:  # where other commands show null, it may be for want of a column
+            problems += (Problem(part, "null"),)
+        times[part] = None
+        if isinstance(text, str):
+            times[part] = text if _SURE(text) else _instant(text, part)
+    return Vector(
+        field, len(embedding or b"") // 4, embedding, times["created_at"], times["updated_at"], problems
+    )
 
 
 def _instant(text: str, member: str) -> Instant:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from operator import lt
 from typing import Any
 
@@ -15,12 +16,14 @@ from memctl.archive.format import BLOCK_LINES, Damage, Header, Line, Run
 from memctl.archive.parsing import parse, run_of
 from memctl.archive.sources import CHUNK_OCTETS, CutOff, Unfinished
 from memctl.blocks import Block as Columns
-from memctl.model import Item, encode, is_clean, shown
+from memctl.model import Item, blob_names, encode, is_clean, order_of, shown
 
 _BLOCK = b'{"block":'
 CONTROLS = (_BLOCK, b'{"end":')
 """How the lines of an archive begin that hold no item, but for the first."""
 _RUN_LINES = 250
+_HASHED_OCTETS = 128 * 1024
+"""What is hashed at once: much, and still in the processor's cache for the second hash."""
 TOO_LONG = "too long to be an item: no line ends in sight"
 _CUT_OFF = "cut off: the file ends within this line"
 _OUT_OF_ORDER = "out of order: archives are sorted by namespace and key"
@@ -56,23 +59,28 @@ class Count:
         self.vectors += sum(map(len, run.block.vectors.values()))
 
 
-def runs_of(lines: Iterator[bytes | Unfinished]) -> Iterator[list[bytes] | bytes | Unfinished]:
+def runs_of(groups: Iterator[list[bytes] | Unfinished]) -> Iterator[list[bytes] | bytes | Unfinished]:
     """Put lines of items that follow one another together; the others, and the unfinished, come singly."""
     run: list[bytes] = []
-    octets = 0
     try:
-        for line in lines:
-            if isinstance(line, Unfinished) or line.startswith(CONTROLS):
+        for group in groups:
+            if isinstance(group, Unfinished):
                 if run:
                     yield run
-                    run, octets = [], 0
-                yield line
+                    run = []
+                yield group
                 continue
-            run.append(line)
-            octets += len(line)
-            if len(run) == _RUN_LINES or octets >= CHUNK_OCTETS:
+            start = 0
+            for place in [place for place, line in enumerate(group) if line.startswith(CONTROLS)]:
+                yield from _cut(run + group[start:place])
+                run = []
+                yield group[place]
+                start = place + 1
+            *whole, run = _cut(run + group[start:]) or [[]]
+            yield from whole
+            if sum(map(len, run)) >= CHUNK_OCTETS:
                 yield run
-                run, octets = [], 0
+                run = []
     except CutOff:
         if run:
             yield run
@@ -81,12 +89,18 @@ def runs_of(lines: Iterator[bytes | Unfinished]) -> Iterator[list[bytes] | bytes
         yield run
 
 
+def _cut(lines: list[bytes]) -> list[list[bytes]]:
+    """Cut lines into as few runs as can be."""
+    return [lines[start : start + _RUN_LINES] for start in range(0, len(lines), _RUN_LINES)]
+
+
 class Proof:
     """An archive past its header: every line against its hashes, its order and its counts."""
 
-    def __init__(self, header: Header, lines: Iterator[bytes | Unfinished], count: Count) -> None:
+    def __init__(self, header: Header, groups: Iterator[list[bytes] | Unfinished], count: Count) -> None:
+        """`groups` are of all lines, that of the header included."""
         self._header = header
-        self._source = lines
+        self._source = groups
         self._count = count
         self._total = hashlib.sha256()
         self._block = hashlib.sha256()
@@ -96,18 +110,22 @@ class Proof:
         self._first = 2
         self._lines = 0
         self._last: Item | None = None
+        self._before: Item | None = None
+        """The item before the last, where those two are in order."""
         self._faults = 0
 
     def run(self) -> Iterator[Line | Run | Damage | Block]:
         """Yield lines, damages and blocks in the order in which they come."""
         number = 1
         try:
-            header = _text(next(self._source))
+            first = next(self._source)
+            header = first.octets if isinstance(first, Unfinished) else first.pop(0)
             # Where something turned line feeds into CRLF, the octets before that are those to hash.
             is_crlf = header.endswith(b"\r")
             self._take(header.removesuffix(b"\r"))
             self._hash(self._total)
-            for found in runs_of(self._source):
+            runs = runs_of(self._source if isinstance(first, Unfinished) else chain([first], self._source))
+            for found in runs:
                 if isinstance(found, list):
                     texts = [text.removesuffix(b"\r") for text in found] if is_crlf else found
                     yield from self._items(number + 1, texts)
@@ -127,7 +145,7 @@ class Proof:
                     yield from self._end_block(number, text)
                 else:
                     yield from self._end(number, text)
-                    for _ in self._source:
+                    for _ in runs:
                         yield Damage("something follows the end of the archive", number + 1, None)
                         break
                     return
@@ -139,8 +157,7 @@ class Proof:
     def _items(self, number: int, texts: list[bytes]) -> Iterator[Line | Run]:
         """Yield lines, all together where nothing about them takes a closer look."""
         self._lines += len(texts)
-        for text in texts:
-            self._take(text)
+        self._take(*texts)
         run = run_of(number, texts)
         if run is not None and self._continues(run.block):
             self._count.add_run(run)
@@ -156,19 +173,20 @@ class Proof:
             return False
         if self._last is not None and not _follows(self._last, block.item(0)):
             return False
+        self._before = block.item(len(block) - 2) if len(block) > 1 else self._last
         self._last = block.item(len(block) - 1)
         return True
 
-    def _take(self, text: bytes) -> None:
-        """Remember octets for the hashes, which are faster over many of them."""
-        self._pending.append(text)
-        self._pending_octets += len(text)
-        if self._pending_octets > CHUNK_OCTETS:
+    def _take(self, *texts: bytes) -> None:
+        """Remember lines for the hashes, which are faster over many octets."""
+        self._pending += texts
+        self._pending_octets += sum(map(len, texts))
+        if self._pending_octets > _HASHED_OCTETS:
             self._hash(self._total, self._block)
 
     def _hash(self, *hashes: Any) -> None:
         if self._pending:
-            octets = b"\n".join(self._pending) + b"\n"
+            octets = b"\n".join([*self._pending, b""])
             for each in hashes:
                 each.update(octets)
             self._pending.clear()
@@ -181,13 +199,24 @@ class Proof:
             self._faults += 1
             return line
         if last is not None and not _follows(last, item):
-            same = (item.prefix, item.key) == (last.prefix, last.key)
-            if not same or not line.vectors_only:
+            if order_of(item) != order_of(last):
+                return self._misplaced(line, item)
+            if not line.vectors_only:
                 self._faults += 1
-                return faulty(number, text, _REPEATED if same else _OUT_OF_ORDER)
-        self._last = item
+                return faulty(number, text, _REPEATED)
+        self._before, self._last = last, item
         self._count.add(line)
         return line
+
+    def _misplaced(self, line: Line, item: Item) -> Line:
+        """Tell a line that does not follow the one before; those behind it are then measured by it alone."""
+        reason = _OUT_OF_ORDER
+        if self._before is not None and _follows(self._before, item):
+            reason = f"this line or the one before is {reason}"
+        self._before, self._last = None, item
+        self._faults += 1
+        self._count.add(line)  # it is there, after all
+        return faulty(line.number, line.raw, reason)
 
     def _end_block(self, number: int, text: bytes) -> Iterator[Damage | Block]:
         self._hash(self._total, self._block)
@@ -204,7 +233,8 @@ class Proof:
             return
         if block.block != self._blocks:
             missing = block.block - self._blocks
-            reason = f"{missing:,} blocks before it are missing" if missing > 0 else "it stands there again"
+            are = "block before it is" if missing == 1 else "blocks before it are"
+            reason = f"{missing:,} {are} missing" if missing > 0 else "it stands there again"
             yield Damage(reason, first, number, block.block)
             self._blocks = block.block
         if block.lines != lines:
@@ -246,13 +276,7 @@ def _follows(before: Item, item: Item) -> bool:
     if low < high and low.isascii() and high.isascii():
         return True
     is_later = low < high if is_clean(low) and is_clean(high) else encode(low) < encode(high)
-    return is_later or _is_blob(before) or _is_blob(item)
-
-
-def _is_blob(item: Item) -> bool:
-    return any(
-        problem.part in ("namespace", "key") and isinstance(problem.raw, bytes) for problem in item.problems
-    )
+    return is_later or any(blob_names(before)) or any(blob_names(item))
 
 
 def _text(line: bytes | Unfinished) -> bytes:

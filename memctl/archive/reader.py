@@ -7,6 +7,8 @@ checked as its blocks end; what does not fit is raised there, after the lines th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import chain
 from typing import BinaryIO, Literal
 
 from memctl.archive.arrays import elements_of
@@ -14,11 +16,13 @@ from memctl.archive.control import header_of
 from memctl.archive.format import BadLine, Damage, Damaged, Header, Line, Run, Totals, Unreadable
 from memctl.archive.parsing import parse, run_of
 from memctl.archive.proof import TOO_LONG, Block, Count, Proof, faulty, runs_of
-from memctl.archive.sources import CHUNK_OCTETS, CutOff, Read, Unfinished, lines_of, open_source
-from memctl.model import Item, encode
+from memctl.archive.sources import CHUNK_OCTETS, CutOff, Read, Unfinished, groups_of, lines_of, open_source
+from memctl.model import Item, order_of
 from memctl.sorting import sort
 
 Kind = Literal["archive", "lines", "array"]
+
+_BLANKS = b" \t\r\n"
 
 
 def read(stream: BinaryIO, *, proved: bool = False) -> Reader:
@@ -30,15 +34,16 @@ def read(stream: BinaryIO, *, proved: bool = False) -> Reader:
     Raises Unreadable for what is neither an archive nor JSON, and for an archive of a later version.
     """
     start, source = open_source(stream)
-    while not start.strip(b" \t\r\n"):
-        chunk = source()
-        if not chunk:
-            raise Unreadable("the input is empty", code="empty")
-        start += chunk
-    if start.lstrip(b" \t\r\n").startswith(b"["):
+    with suppress(CutOff):  # which comes again when all is read that comes before it
+        while not start.strip(_BLANKS) and (chunk := source()):
+            start += chunk
+        is_array = start.lstrip(_BLANKS).startswith(b"[")
+        while not is_array and b"\n" not in start and len(start) < CHUNK_OCTETS and (chunk := source()):
+            start += chunk
+    if not start.strip(_BLANKS):
+        raise Unreadable("the input is empty", code="empty")
+    if start.lstrip(_BLANKS).startswith(b"["):
         return Reader("array", None, start, source)
-    while b"\n" not in start and len(start) < CHUNK_OCTETS and (chunk := source()):
-        start += chunk
     header = header_of(start.split(b"\n", 1)[0])
     return Reader("archive" if header else "lines", header, start, source, proved=proved)
 
@@ -95,7 +100,7 @@ class Reader:
             return self._bare()
         if self._proved:
             return self._once_more()
-        return Proof(self.header, self._lines(), self._progress).run()
+        return Proof(self.header, self._groups(), self._progress).run()
 
     def _read(self) -> bytes:
         chunk = self._source()
@@ -105,6 +110,10 @@ class Reader:
     def _lines(self) -> Iterator[bytes | Unfinished]:
         self._progress.octets = len(self._start)
         return lines_of(self._start, self._read)
+
+    def _groups(self) -> Iterator[list[bytes] | Unfinished]:
+        self._progress.octets = len(self._start)
+        return groups_of(self._start, self._read)
 
     def _bare(self) -> Iterator[Line | Damage | Block]:
         number = 0
@@ -123,15 +132,15 @@ class Reader:
                     self._progress.add(line)
                     yield line
         except CutOff as error:
-            yield Damage(str(error), number + 1, None)
+            yield Damage(str(error), number + 1, None, unit=self.unit)
         except Damaged as error:
             yield error.damage
 
     def _once_more(self) -> Iterator[Line | Run]:
-        lines = self._lines()
-        next(lines)
+        groups = self._groups()
+        first = next(groups)
         number = 1
-        for found in runs_of(lines):
+        for found in runs_of(groups if isinstance(first, Unfinished) else chain([first[1:]], groups)):
             if not isinstance(found, list):
                 number += 1
                 continue
@@ -164,7 +173,7 @@ def in_order(reader: Reader) -> Iterator[Item]:
     for line in map(_sure(reader), lines):
         if line.vectors_only or line.item is None:
             continue
-        if last is not None and last.item is not None and _place(line)[:2] == _place(last)[:2]:
+        if last is not None and last.item is not None and order_of(line.item) == order_of(last.item):
             reason = f"the same namespace and key as in {reader.unit} {last.number:,}"
             raise BadLine(f"{reader.unit} {line.number:,}", reason)
         if reader.kind != "archive":
@@ -181,6 +190,6 @@ def _sure(reader: Reader) -> Callable[[Line], Line]:
     return check
 
 
-def _place(line: Line) -> tuple[bytes, bytes, int]:
+def _place(line: Line) -> tuple[tuple[bool, bytes, bool, bytes], int]:
     assert line.item is not None
-    return encode(line.item.prefix), encode(line.item.key), line.number
+    return order_of(line.item), line.number

@@ -22,8 +22,8 @@ class VectorRow(msgspec.Struct, frozen=True, gc=False):
 
     field: str
     embedding: str | list[float] | None
-    created_at: str | None = None
-    updated_at: str | None = None
+    created_at: str | UnsetType | None = UNSET
+    updated_at: str | UnsetType | None = UNSET
     field_base64: str | None = None
     created_at_raw: Cell | None = None
     updated_at_raw: Cell | None = None
@@ -54,6 +54,15 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     problems: list[Any] | None = None
 
 
+class CommonVectorRow(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """What nearly every vector of an archive is; any other is a `VectorRow`. Base64 becomes octets."""
+
+    field: str
+    embedding: bytes
+    created_at: str | UnsetType = UNSET
+    updated_at: str | UnsetType = UNSET
+
+
 class CommonRow(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """What nearly every line of an archive is; any other is a `Row`."""
 
@@ -64,7 +73,7 @@ class CommonRow(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=Tru
     updated_at: str
     expires_at: str | None
     ttl_minutes: int | float | None
-    vectors: list[VectorRow] | UnsetType = UNSET
+    vectors: list[CommonVectorRow] | UnsetType = UNSET
 
 
 class Fault(Exception):

@@ -73,7 +73,16 @@ class Unfinished(NamedTuple):
 
 
 def lines_of(start: bytes, read: Read) -> Iterator[bytes | Unfinished]:
-    """Yield each line without its line feed.
+    """Yield each line without its line feed, one by one; see `groups_of`."""
+    for group in groups_of(start, read):
+        if isinstance(group, Unfinished):
+            yield group
+        else:
+            yield from group
+
+
+def groups_of(start: bytes, read: Read) -> Iterator[list[bytes] | Unfinished]:
+    """Yield lines without their line feeds, those together that end in the same octets that `read` returned.
 
     Of a line past `LONGEST_OCTETS`, and of one past `DOUBTED_OCTETS` that cannot be an object, only the beginning is
     kept. The empty rest after the last line feed is no line.
@@ -83,15 +92,19 @@ def lines_of(start: bytes, read: Read) -> Iterator[bytes | Unfinished]:
     whole = True
     chunk = start
     while chunk:
-        first, *rest = chunk.split(b"\n")
+        lines = chunk.split(b"\n")
         if whole:
-            held.append(first)
-            octets += len(first)
-        if rest:
-            line = b"".join(held)
-            yield line if whole else Unfinished(line, too_long=True)
-            last = rest.pop()
-            yield from rest
+            held.append(lines[0])
+            octets += len(lines[0])
+        if len(lines) > 1:
+            last = lines.pop()
+            if whole:
+                lines[0] = b"".join(held)
+            else:
+                yield Unfinished(b"".join(held), too_long=True)
+                del lines[0]
+            if lines:
+                yield lines
             held, octets, whole = [last], len(last), True
         if whole and octets > DOUBTED_OCTETS and (octets > LONGEST_OCTETS or not _is_object(held)):
             held, whole = [b"".join(held)[:KEPT_OCTETS]], False
@@ -106,9 +119,11 @@ def _is_object(pieces: list[bytes]) -> bool:
 
 
 def _gather(read: Read, least: int) -> bytes:
+    """Read so much, or to the end; raise CutOff where there is nothing before that, else the next one to read will."""
     chunk = read()
-    while chunk and len(chunk) < least and (more := read()):
-        chunk += more
+    with suppress(CutOff):
+        while chunk and len(chunk) < least and (more := read()):
+            chunk += more
     return chunk
 
 
@@ -131,6 +146,7 @@ class _Inflated:
         self._read = read
         self._new = new
         self._state = new()
+        self._is_new = True
         self._pending = b""
         self._error: CutOff | None = None
 
@@ -159,17 +175,36 @@ class _Inflated:
                 self._pending = self._read()
             if not self._pending:
                 return None
-            self._state = self._new()
+            self._state, self._is_new = self._new(), True
         if not self._pending:
             self._pending = self._read()
             if not self._pending:
                 raise CutOff("the compressed data end in the middle")
         piece, self._pending = self._pending[:_PIECE_OCTETS], self._pending[_PIECE_OCTETS:]
+        spare = self._spare()
         try:
             found: bytes = self._state.decompress(piece)
         except Exception as error:  # each library has its own
-            raise CutOff(f"the compressed data are broken: {error}") from None
+            self._error = CutOff(f"the compressed data are broken: {error}")
+            return _salvaged(spare, piece)
+        self._is_new = False
         return found
+
+    def _spare(self) -> Any:
+        """Return a decompressor in the same state, None where there is no way to have one."""
+        if self._is_new:
+            return self._new()
+        return self._state.copy() if hasattr(self._state, "copy") else None
+
+
+def _salvaged(state: Any, piece: bytes) -> bytes:
+    """Decompress what comes before an error, which is lost with it: that of a checksum comes behind everything."""
+    found: list[bytes] = []
+    if state is not None:
+        with suppress(Exception):  # each library has its own
+            for place in range(len(piece)):
+                found.append(state.decompress(piece[place : place + 1]))
+    return b"".join(found)
 
 
 def _zstd() -> Callable[[], Any]:

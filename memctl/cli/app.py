@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -16,7 +18,8 @@ from typer.exceptions import TyperException
 from memctl.cli.coercion import coerce_plainly
 from memctl.cli.context import Context
 from memctl.cli.environment import Environment
-from memctl.cli.options import global_options, groups_of
+from memctl.cli.groups import groups_of
+from memctl.cli.options import global_options
 from memctl.errors import MemctlError
 
 LOOK, CHANGE, MOVE, KEEP = "Look", "Change", "Move", "Get going"
@@ -142,6 +145,11 @@ def run(arguments: Sequence[str], environment: Environment | None = None) -> int
         _report(context, "interrupted", "interrupted", None)
     except BrokenPipeError:
         context.outcomes = {141}
+    except OSError as error:  # no space under standard output, or in the folder for temporary files
+        context.outcomes.add(1)
+        code = "no-space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "failed"
+        where = f"{error.filename}: " if error.filename else ""
+        _report(context, code, f"{where}{error.strerror or error}", None)
     except Exception as error:  # a fault of memctl's own
         context.outcomes.add(1)
         _report(
@@ -153,11 +161,25 @@ def run(arguments: Sequence[str], environment: Environment | None = None) -> int
 
 
 def main() -> NoReturn:
-    """Run memctl as a program."""
+    """Run memctl as a program. SIGTERM and SIGHUP end it as Ctrl-C does: what it was about is brought to an end."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # else nohup has it ignored
+            signal.signal(number, _interrupt)
     code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _abandon_stdout()
     if code in (130, 141):
         _abandon_stdout()
     sys.exit(code)
+
+
+def _interrupt(number: int, _frame: object) -> NoReturn:
+    """Take a signal once; the next one ends the process where it stands."""
+    signal.signal(number, signal.SIG_DFL)
+    raise KeyboardInterrupt
 
 
 def _report(context: Context, code: str, message: str, hint: str | None) -> None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from memctl.errors import NoStore, UsageError
 
 if TYPE_CHECKING:
     from memctl.addresses import Address
     from memctl.cli.context import Context
+    from memctl.cli.rejects import Originals
     from memctl.store import Setup, Target
-    from memctl.transfer import Entry, Moved, Reject, Rules, Survey
+    from memctl.stores.planned import Planned
+    from memctl.transfer import Entry, Moved, Rules, Survey
 
 
 ANY_DIMS = 0
@@ -91,13 +93,30 @@ def open_target(context: Context, address: Address, setup: Setup | None) -> Targ
     except NoStore as error:
         if setup is None or error.code not in ("missing", "empty", "no-tables"):
             raise
-        from memctl.stores.planned import Planned
-
-        return Planned(address, setup, context.environment.clock)
-    if setup is None or context.is_dry_run:
+        return context.until_the_end(_planned(context, address, setup))
+    if setup is None:
         return target
+    if context.is_dry_run:
+        return _widened(context, target, address, setup)
     target.close()  # there already, but an index that was to follow the rows may still be missing
     return context.open_to_write(address, setup)
+
+
+def _widened(context: Context, target: Target, address: Address, setup: Setup) -> Target:
+    """Take into account the tables of vectors that `setup` would add to a store that has none."""
+    from memctl.store import Capability
+    from memctl.stores.planned import Widened
+
+    if setup.dims is None or Capability.VECTORS in target.capabilities:
+        return target
+    planned = context.until_the_end(_planned(context, address, setup))
+    return cast("Target", Widened(target, planned))
+
+
+def _planned(context: Context, address: Address, setup: Setup) -> Planned:
+    from memctl.stores.planned import Planned
+
+    return Planned(address, setup, context.environment.clock, timeout=context.timeout)
 
 
 def bring_in(
@@ -111,43 +130,59 @@ def bring_in(
     is_ordered: bool,
     expected: int | None,
     what: str,
+    unit: str = "line",
+    originals: Originals | None = None,
 ) -> None:
     """Survey the source, refuse or ask, write, and report.
 
-    `entries` begins the source anew each time; `make` opens the target with its tables made, where it has
-    none yet; `another` opens it once more, with the tables as they are by then.
+    `entries` begins the source anew each time, as `originals` does where it is a file. `make` opens the target
+    with its tables made, where it has none yet; `another` opens it once more, with the tables as they are by then.
     """
     from memctl.cli.progress import progress
+    from memctl.cli.rejects import Rejects
     from memctl.render.units import counted
     from memctl.store import Narrow
     from memctl.stores.planned import Planned
     from memctl.transfer import Moved, refuse_unless_clean, survey, transfer
 
-    rules = options.rules(is_ordered=is_ordered)
+    rules = replace(options.rules(is_ordered=is_ordered), unit=unit)
     if isinstance(target, Narrow):
         rules = replace(rules, lost=target.lost)
     started = monotonic()
-    with _rejects(context, options.rejects) as reject, progress(context, "checking", expected) as advance:
-        found = survey(entries(), target, rules, reject=reject, progress=advance)
-    refuse_unless_clean(found, skip_rejected=options.on_error == "skip")
+    rejects = Rejects(context, options.rejects, unit, originals)
+    is_skipping = options.on_error == "skip"
+
+    def look(target: Target) -> Survey:
+        with progress(context, "checking", expected) as advance:
+            return survey(entries(), target, rules, reject=rejects, progress=advance)
+
+    found = look(target)
+    refuse_unless_clean(found, skip_rejected=is_skipping)
     if found.changed and options.on_conflict in ("overwrite", "newer"):
         items = counted(found.changed, "item")
         context.confirm(f"{items} that differ will be overwritten in {target.address}.")
-    moved = Moved(found.to_write, found.vectors, found.octets, rejected=found.rejected)
+    if not context.is_dry_run and isinstance(target, Planned):
+        is_sure, target = target.is_sure, make()
+        if not is_sure:  # now that there are tables to try things on
+            rejects.restart()
+            found = look(target)
+            refuse_unless_clean(found, skip_rejected=is_skipping, written="nothing but LangGraph's tables")
+    moved = Moved(
+        found.to_write, found.vectors, found.octets, unchanged=found.unchanged, skipped=found.skipped
+    )
     if not context.is_dry_run:
-        is_sure = True
-        if isinstance(target, Planned):
-            is_sure, target = target.is_sure, make()
-            if not is_sure and options.on_error != "skip":
-                _ask_server(entries(), target, rules)
-                is_sure = True
         if found.to_write:
-            judged = is_sure and not found.rejected
             beside = _others(context, target, another)
             with progress(context, what, expected) as advance:
-                moved = transfer(entries(), target, rules, progress=advance, judged=judged, beside=beside)
+                moved = transfer(
+                    entries(), target, rules, progress=advance, judged=not found.rejected, beside=beside
+                )
         else:
             target.finish()
+        rejects.publish()
+    elif found.to_write:
+        context.rehearse(target, "INSERT", *(("UPDATE", "DELETE") if found.changed else ()))
+        context.would_write()
     _report(context, found, moved, monotonic() - started, what)
     if rules.lost & {"created_at", "updated_at"} and moved.items:
         context.note(
@@ -163,17 +198,8 @@ def _others(context: Context, target: Target, another: Callable[[], Target]) -> 
     return [another() for _ in range(jobs - 1)] if isinstance(target, Splittable) else []
 
 
-def _ask_server(entries: Iterable[Entry], target: Target, rules: Rules) -> None:
-    """Survey once more, now that there are tables to try things on. Raises what was not known without them."""
-    from memctl.transfer import refuse_unless_clean, survey
-
-    found = survey(entries, target, rules, reject=lambda _rejected: None, progress=lambda _count: None)
-    refuse_unless_clean(found, skip_rejected=False)
-
-
 def _report(context: Context, found: Survey, moved: Moved, seconds: float, what: str) -> None:
-    from memctl.model import shown
-    from memctl.namespaces import show
+    from memctl.cli.rejects import told
     from memctl.render import Report
     from memctl.render.units import counted
 
@@ -181,22 +207,26 @@ def _report(context: Context, found: Survey, moved: Moved, seconds: float, what:
         "items": moved.items,
         "vectors": moved.vectors,
         "bytes": moved.octets,
-        "skipped": found.skipped + moved.overtaken,
-        "rejected": moved.rejected,
-        "unchanged": found.unchanged,
+        "skipped": moved.skipped + moved.overtaken,
+        "rejected": found.rejected,
+        "unchanged": moved.unchanged,
         "overwritten": found.changed,
         "vectors_left_out": found.vectors_left_out,
         "expiries_left_out": found.expiries_left_out,
+        "reasons": [
+            {"part": part, "reason": reason, "items": count}
+            for (part, reason), count in found.reasons.most_common()
+        ],
         "dry_run": context.is_dry_run,
         "seconds": round(seconds, 3),
     }
     left = [
         f"{count:,} {words}"
         for count, words in (
-            (found.unchanged, "there already and equal"),
-            (found.skipped, "skipped"),
+            (moved.unchanged, "there already and equal"),
+            (moved.skipped, "skipped"),
             (moved.overtaken, "left to somebody else who wrote them meanwhile"),
-            (moved.rejected, "rejected"),
+            (found.rejected, "rejected"),
             (found.vectors_left_out, "vectors left out"),
             (found.expiries_left_out, "with an expiry that does not arrive as it was"),
         )
@@ -207,43 +237,12 @@ def _report(context: Context, found: Survey, moved: Moved, seconds: float, what:
         f"{counted(moved.items, 'item')} and {counted(moved.vectors, 'vector')} {verb} in {seconds:.1f} s"
     )
     context.emit_report(Report(data, (), "; ".join([headline, *left])))
-    for rejected in found.samples:
-        where = f"line {rejected.line}: " if rejected.line is not None else ""
-        item = rejected.item
-        name = f"{show(shown(item.prefix))} {shown(item.key)!r}: " if item else ""
-        context.warn(f"{where}{name}{rejected.part + ': ' if rejected.part else ''}{rejected.reason}")
-    if moved.rejected:
-        more = moved.rejected - len(found.samples)
-        context.warn(f"… and {more:,} more" if more else f"{moved.rejected:,} rejected", outcome=3)
+    if not context.is_verbose:  # else each was told
+        for rejected in found.samples:
+            context.warn(told(rejected, found.unit))
+    if found.rejected:
+        more = 0 if context.is_verbose else found.rejected - len(found.samples)
+        words = f"… and {more:,} more: --verbose tells all, --rejects FILE keeps them"
+        context.warn(words if more else f"{found.rejected:,} rejected", outcome=3)
     if found.vectors_left_out or found.expiries_left_out or moved.overtaken:
         context.outcomes.add(3)
-
-
-class _rejects:  # noqa: N801 a context manager that reads as one
-    """Write rejected items to a file that must not exist yet, one line each; to nowhere without a name."""
-
-    def __init__(self, context: Context, named: str | None) -> None:
-        self._context, self._named = context, named
-        self._file: Any = None
-
-    def __enter__(self) -> Reject:
-        if self._named is None:
-            return lambda _rejected: None
-        path = self._context.environment.folder / self._named
-        try:
-            self._file = path.open("xb")
-        except FileExistsError:
-            raise UsageError(f"--rejects {self._named}: that file exists already") from None
-        except OSError as error:
-            raise UsageError(f"--rejects {self._named}: {error.strerror}") from None
-        return self._write
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def _write(self, rejected: Any) -> None:
-        from memctl.archive import line_of
-
-        line = rejected.raw if rejected.raw is not None else line_of(rejected.item)
-        self._file.write(line.rstrip(b"\n") + b"\n")

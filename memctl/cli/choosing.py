@@ -30,6 +30,8 @@ class Request:
     names: str | None
     conditions: dict[str, Any]
     """The selecting options that were given, TEXT among them."""
+    picked: dict[str, Any]
+    """Which of those come first, and how many of them are meant."""
 
     def choice(self, store: Store) -> Choice:
         """Return which items of the store are meant.
@@ -38,7 +40,7 @@ class Request:
         """
         from memctl import namespaces
         from memctl.choosing import Named, Selected
-        from memctl.cli.selecting import selection_of
+        from memctl.cli.selecting import first_of, selection_of
         from memctl.model import Position
 
         if self.names is not None:
@@ -53,7 +55,7 @@ class Request:
             selection = replace(selection, pattern=pattern)
             if pattern.is_literal:
                 self._expect(store, selection)
-        return Selected(selection)
+        return Selected(first_of(selection, lambda all_: all_.select(store, values=False), **self.picked))
 
     def _expect(self, store: Store, selection: Selection) -> None:
         """Raise NothingThere where a literal namespace holds nothing, whatever the conditions."""
@@ -82,18 +84,19 @@ def read_request(
     keys: list[str] | None,
     options: dict[str, Any],
     conditions: dict[str, Any],
+    picked: dict[str, Any],
 ) -> Request:
     """Read arguments and options. Raises UsageError, also for everything without `--all`.
 
-    `options` are those of `options.choosing`, `conditions` those of `options.conditions`.
+    `options` are those of `options.choosing`, `conditions` of `options.conditions`, `picked` of `options.picking`.
     """
     names, recursive, text = options.get("names"), bool(options.get("recursive")), options.get("text")
     given = {**conditions, **({"text": text} if text is not None else {})}
-    if names is not None and (ns is not None or recursive or given):
+    if names is not None and (ns is not None or recursive or given or picked):
         raise UsageError("--from names the items: neither NS nor any condition goes with it")
-    if keys and (recursive or given):
+    if keys and (recursive or given or picked):
         raise UsageError("NS and KEY name the items: neither --recursive nor any condition goes with them")
-    request = Request(context, ns, list(dict.fromkeys(keys or ())), recursive, names, given)
+    request = Request(context, ns, list(dict.fromkeys(keys or ())), recursive, names, given, picked)
     if names is None and not keys and not given and _is_anything(ns) and not options.get("everything"):
         raise UsageError(
             "that means everything in the store",

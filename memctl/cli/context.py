@@ -7,14 +7,16 @@ from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
-from memctl.errors import MemctlError, UsageError, most_severe
+from memctl.errors import MemctlError, Refused, UsageError, most_severe
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from memctl.addresses import Address
     from memctl.cli.environment import Environment
     from memctl.config import Config
     from memctl.render import Column, Report, Row
-    from memctl.store import Setup, Store, Target
+    from memctl.store import Right, Setup, Store, Target
     from memctl.stores import Surroundings
 
 Closes = TypeVar("Closes", bound="SupportsClose")
@@ -39,6 +41,7 @@ class Context:
         self._open = ExitStack()
         self._from_the_folder: set[str] = set()
         self._is_traced = False
+        self._rehearsed: tuple[Store, tuple[Right, ...]] | None = None
 
     @property
     def exit_code(self) -> int:
@@ -86,6 +89,10 @@ class Context:
         without being in an agent's way.
         """
         return self.open_at(self.address(), may_lag=may_lag)
+
+    def check_format(self) -> None:
+        """Raise UsageError for an output format that is none, where nothing is shown in it perhaps."""
+        self._format()
 
     def emit(self, columns: Sequence[Column], rows: Iterable[Row], *, tree: bool = False) -> None:
         """Show rows in the format asked for."""
@@ -147,13 +154,26 @@ class Context:
             found = counted(damaged, "item")
             self.warn(f"{found} could not be decoded in full: {', '.join(sorted(parts))}", outcome=3)
 
+    def file(self, named: str) -> Path:
+        """Return the path of a file that is named. Raises UsageError for a store's address, which is not echoed."""
+        from memctl import addresses
+
+        if not named:
+            raise UsageError("the name of a file is empty")
+        if addresses.parse(named).scheme != "sqlite":
+            raise UsageError(
+                "a file is expected here, and this is the address of a store",
+                hint="-s names the store of a command; `memctl migrate SRC DST` copies from one to another",
+            )
+        return self.environment.folder / named
+
     def read_names(self, source: str) -> Iterator[tuple[str, str]]:
         """Yield the (namespace, key) pairs of a file, or of standard input for `-`, as `-o name` writes them."""
         if source == "-":
             lines: BinaryIO = self.environment.stdin
         else:
             try:
-                lines = self._open.enter_context((self.environment.folder / source).open("rb"))
+                lines = self._open.enter_context(self.file(source).open("rb"))
             except OSError as error:
                 raise UsageError(f"{source} cannot be read: {error.strerror}") from None
         yield from names_in(lines, source)
@@ -300,6 +320,8 @@ class Context:
             surroundings=self._surroundings,
         )
         self._open.callback(store.close)
+        if getattr(store, "has_recovered", False):
+            self.warn(f"{store.address}: a commit that a crash had cut short was rolled back")
         return store
 
     @property
@@ -335,6 +357,23 @@ class Context:
     def is_dry_run(self) -> bool:
         """Whether nothing is to be written."""
         return bool(self.options.get("dry_run"))
+
+    def rehearse(self, store: Store, *rights: Right) -> None:
+        """Remember what a real run would need to be allowed."""
+        self._rehearsed = store, rights
+
+    def would_write(self) -> None:
+        """In a rehearsal that would change something, say what the real run would be refused, and let it count."""
+        from memctl.store import Permitting
+
+        if not self.is_dry_run or self._rehearsed is None:
+            return
+        store, rights = self._rehearsed
+        if isinstance(store, Permitting):
+            try:
+                store.check_writing(*rights)
+            except Refused as error:
+                self.warn(error.message, outcome=error.exit_code)
 
     def confirm(self, question: str) -> None:
         """Ask before something is lost. Raises UsageError where nobody can be asked, Abort for a no."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from memctl.changes import Again, Outcome, Save
     from memctl.cli.context import Context
     from memctl.render import Section
-    from memctl.store import Change, Store, Target
+    from memctl.store import Bulk, Change, Right, Store, Target
 
 
 def refuse_formats(context: Context) -> None:
@@ -46,10 +46,15 @@ def tell_of_history(context: Context, store: Store) -> None:
 
 
 @contextmanager
-def opened(context: Context) -> Iterator[tuple[Store, Target | None]]:
-    """Give the store to read, and to write; in a dry run it is opened read-only, and there is no target."""
+def opened(context: Context, *rights: Right) -> Iterator[tuple[Store, Target | None]]:
+    """Give the store to read, and to write; in a dry run it is opened read-only, and there is no target.
+
+    `rights` are those that the real run needs.
+    """
     if context.is_dry_run:
-        yield context.open(), None
+        store = context.open()
+        context.rehearse(store, *rights)
+        yield store, None
         return
     target = context.open_to_write(context.address())
     yield target, target
@@ -112,20 +117,40 @@ class Work:
         """
         from memctl.changes import Pace, carry_out
         from memctl.cli.progress import progress
-        from memctl.render.units import counted
 
         again = self._again(decide) if decide is not None else None
+        with self._telling(), progress(self.context, self.verb, expected) as advance:
+            carry_out(
+                changes,
+                target,
+                pace=Pace(rows=sys.maxsize, octets=sys.maxsize) if in_one else None,
+                save=save,
+                done=lambda _change: advance(1),
+                again=again,
+                outcome=self.outcome,
+            )
+
+    def carry_through(
+        self,
+        work: Callable[[Callable[[], int], int], Iterable[Bulk]],
+        target: Target,
+        *,
+        expected: int | None = None,
+    ) -> None:
+        """Have the store itself change many items (`changes.carry_through`), likewise."""
+        from memctl.changes import carry_through
+        from memctl.cli.progress import progress
+
+        with self._telling(), progress(self.context, self.verb, expected) as advance:
+            carry_through(work, target, done=advance, outcome=self.outcome)
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Say what was done until then, whatever ends it early."""
+        from memctl.render.units import counted
+
         try:
-            with progress(self.context, self.verb, expected) as advance:
-                carry_out(
-                    changes,
-                    target,
-                    pace=Pace(rows=sys.maxsize, octets=sys.maxsize) if in_one else None,
-                    save=save,
-                    done=lambda _change: advance(1),
-                    again=again,
-                    outcome=self.outcome,
-                )
+            yield
         except BaseException:
             if self.outcome.items:
                 self.context.warn(f"{counted(self.outcome.items, 'item')} {self.verb} until then")
@@ -177,6 +202,8 @@ class Work:
             things = f"{units.counted(items, 'item')} and {units.counted(vectors, 'vector')}{size}"
             headline = f"{things} {verb} in {seconds:.1f} s"
         context.emit_report(Report(data, sections, "; ".join([headline, *remarks])))
+        if items:
+            context.would_write()
         if left:
             context.warn(
                 f"{units.counted(left, 'item')} left alone: somebody else kept writing meanwhile", outcome=3

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import ExitStack
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memctl.cli.context import Context
-from memctl.cli.options import Map, Namespace, NoSnapshot, sharing, taking
+from memctl.cli.groups import sharing, taking
+from memctl.cli.options import Map, Namespace, NoSnapshot
 from memctl.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from memctl.archive import Reader
     from memctl.compare import Pair
+    from memctl.errors import NothingThere
     from memctl.render import Row
+    from memctl.store import Store
 
 
 @taking(sharing)
@@ -48,6 +53,7 @@ def diff(
     from memctl.cli.sides import open_side, pieces_of
     from memctl.compare import pair
     from memctl.mapping import parse
+    from memctl.nearest import expect
     from memctl.render import Column, Kind
 
     context: Context = ctx.obj
@@ -60,6 +66,9 @@ def diff(
         one = sides.enter_context(open_side(context, a, snapshot=not no_snapshot))
         other = sides.enter_context(open_side(context, b, snapshot=not no_snapshot))
         pairs = pair(pieces_of(one, pattern, rules), pieces_of(other, pattern))
+        if pattern is not None and pattern.is_literal:
+            pairs = expect(pairs, lambda: _nothing(pattern.scope.prefix or "", one, other))
+        pairs = _begun(pairs)
         context.emit(columns, _rows(pairs, parts, seen))
     differing = seen["a"] + seen["b"] + seen["both"]
     if not differing:
@@ -69,6 +78,28 @@ def diff(
         f"{differing:,} differ: {seen['a']:,} only in A, {seen['b']:,} only in B, {seen['both']:,} in both; "
         f"{seen['equal']:,} equal",
         outcome=4,
+    )
+
+
+def _begun(pairs: Iterator[Pair | int]) -> Iterator[Pair | int]:
+    """Find the first pair, and whatever is wrong before it, while nothing is shown yet."""
+    first = list(islice(pairs, 1))
+    return chain(first, pairs)
+
+
+def _nothing(prefix: str, *sides: Store | Reader) -> NothingThere:
+    """Return the error for a namespace that holds nothing on either side, with the nearest of those that are stores."""
+    from memctl.archive import Reader
+    from memctl.errors import NothingThere
+    from memctl.model import shown
+    from memctl.namespaces import show
+    from memctl.nearest import missing_namespace
+
+    found = [missing_namespace(side, prefix) for side in sides if not isinstance(side, Reader)]
+    hints = dict.fromkeys(error.hint for error in found if error.hint)
+    return NothingThere(
+        f"nothing is stored under {show(shown(prefix))!r}, in A or in B",
+        hint="\n".join(hints) or "`memctl diff A B` compares everything",
     )
 
 

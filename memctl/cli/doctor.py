@@ -8,7 +8,8 @@ import typer
 
 from memctl.cli.context import Context
 from memctl.cli.doctor_request import Request, check_ids
-from memctl.cli.options import Namespace, Save, choice, examining, given, taking
+from memctl.cli.groups import examining, given, taking
+from memctl.cli.options import Namespace, Save, choice
 
 
 @taking(examining)

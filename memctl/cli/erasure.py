@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from memctl.cli.tally import Tally
-from memctl.errors import UsageError
+from memctl.errors import MemctlError
 from memctl.model import shown
 from memctl.namespaces import show
 
 if TYPE_CHECKING:
     from memctl.addresses import Address
     from memctl.cli.context import Context
+    from memctl.cli.shield import Shield
     from memctl.forgetting import Mention, Names, Proof, Subject
     from memctl.model import Item
     from memctl.store import Change, Store, Target
@@ -37,6 +35,8 @@ class Erasure:
     context: Context
     address: Address
     store: Store
+    target: Target | None
+    """The same, open for writing, unless it is a dry run."""
     subject: Subject
     total: Tally = field(default_factory=Tally)
     by_namespace: dict[str, Tally] = field(default_factory=dict)
@@ -44,48 +44,88 @@ class Erasure:
     """Vectors without an item."""
     former: int = 0
     """Entries of the store's history, with the former values that they held."""
+    prefixes: set[str] = field(default_factory=set)
+    """The namespaces under which something was found when it was looked for."""
     left: int = 0
     """Items that somebody else kept writing."""
     reasons: tuple[str, ...] = ()
     """Why octets of it may be left."""
+    is_done: bool = False
+    """Whether nothing ended it early."""
     unreachable: tuple[str, ...] = ()
     can_overwrite: bool = False
     proof: Proof | None = None
-    mentions: list[Mention] = field(default_factory=list)
+    mentions: list[Mention] | None = None
+    """Some of the items elsewhere that name the subject; None where nobody has looked."""
     mention_count: int = 0
 
     def look(self) -> None:
         """Count what is there."""
         for item in self.subject.items(self.store):
             self._count(item)
+        self.prefixes.update(self.by_namespace)
         for orphan in self.subject.orphans(self.store):
             self.orphans += len(orphan.vectors)
+            self.prefixes.add(orphan.prefix)
+        for entry in self.subject.past(self.store):
+            self.former += 1
+            self.prefixes.add(entry.prefix)
 
     def list_mentions(self, text: str | None) -> None:
         """Look for the subject elsewhere: for a text, or else for their labels as words."""
         from memctl.forgetting import Naming
 
         naming = Naming(text) if text is not None else Naming(labels=self.subject.labels)
+        self.mentions = []
         for mention in naming.mentions(self.store, self.subject):
             self.mention_count += 1
             if len(self.mentions) < _LISTED:
                 self.mentions.append(mention)
 
-    def erase(self, target: Target, names: Names) -> None:
-        """Delete, overwrite, and prove that nothing else went."""
+    @property
+    def has_erased(self) -> bool:
+        """Whether anything went."""
+        return bool(self.total.items or self.orphans or self.former)
+
+    def begin(self) -> None:
+        """Count from nothing again, since now it goes. Raises Busy or Refused where it shows that it could not."""
+        from memctl.store import Erasing, Permitting
+
+        self.total, self.by_namespace, self.orphans, self.former = Tally(), {}, 0, 0
+        self.reasons = ("it was not reached",)
+        target: object = self.target
+        if isinstance(target, Permitting):
+            target.check_writing("DELETE")
+        if isinstance(target, Erasing):
+            self.unreachable, self.can_overwrite = target.unreachable, target.overwrites
+
+    def erase(self, names: Names, shield: Shield) -> None:
+        """Delete, overwrite, and prove that nothing else went.
+
+        What ends it early stands in `reasons` and is raised; what was done until then is counted all the same.
+        """
+        target = self.target
+        assert target is not None
+        self.reasons = ()
+        try:
+            self._erase(target, names, shield)
+        except BaseException as error:
+            self.reasons = (_said(error), *self.reasons)
+            raise
+        self.is_done = True
+
+    def _erase(self, target: Target, names: Names, shield: Shield) -> None:
         from memctl.forgetting import Print, prove
         from memctl.sorting import Sorter
         from memctl.store import Erasing
 
-        self.total, self.by_namespace, self.orphans = Tally(), {}, 0
         with Sorter[Print](lambda _print: 0) as before:
             for each in self.subject.beside(self.store):
                 before.add(each)
             if isinstance(target, Erasing):
                 target.secure()
-                self.unreachable, self.can_overwrite = target.unreachable, target.overwrites
-            self._delete(target, names)
-            self._forget_the_past(target)
+            self._delete(target, names, shield)
+            self._forget_the_past(target, shield)
             if isinstance(target, Erasing):
                 self.reasons = target.scrub()
             else:
@@ -93,13 +133,13 @@ class Erasure:
             with closing(self.context.open_at(self.address)) as fresh:
                 self.proof = prove(before, self.subject.beside(fresh))
 
-    def _delete(self, target: Target, names: Names) -> None:
+    def _delete(self, target: Target, names: Names, shield: Shield) -> None:
         """Delete until a fresh look finds nothing more; nobody else's look is open when this returns."""
         from memctl.store import Repairable
 
         store: Store = target
         for _ in range(_ROUNDS):
-            self._delete_once(store, target, names)
+            self._delete_once(store, target, names, shield)
             if store is not target:
                 store.close()
             store = self.context.open_at(self.address)
@@ -112,22 +152,20 @@ class Erasure:
             self.left = sum(1 for _ in self.subject.items(store))
         store.close()
 
-    def _forget_the_past(self, target: Target) -> None:
+    def _forget_the_past(self, target: Target, shield: Shield) -> None:
         """Erase what history holds of the subject, their deletion just now included."""
-        from memctl.history import Recording, Remembering
+        from memctl.history import Recording
         from memctl.model import Scope
 
         if not isinstance(target, Recording):
             return
         with closing(self.context.open_at(self.address)) as store:
-            if not isinstance(store, Remembering) or store.history() is None:
-                return
-            found = (entry.prefix for scope in self.subject.scopes for entry in store.entries(scope))
-            prefixes = {prefix for prefix in found if self.subject.owns(prefix)}
+            prefixes = {entry.prefix for entry in self.subject.past(store)}
         for prefix in sorted(prefixes):
-            self.former += target.unremember(Scope(prefix, descend=False))
+            with shield.up():
+                self.former += target.unremember(Scope(prefix, descend=False))
 
-    def _delete_once(self, store: Store, target: Target, names: Names) -> None:
+    def _delete_once(self, store: Store, target: Target, names: Names, shield: Shield) -> None:
         from memctl.changes import Pace, carry_out
         from memctl.cli.sweep_round import MOST_ROWS
         from memctl.store import Change, Repairable
@@ -137,14 +175,15 @@ class Erasure:
                 names.add(change.was)
                 self._count(change.was)
 
-        changes = (Change(item, None) for item in self.subject.items(store))
-        pace = Pace(most=MOST_ROWS)
-        carry_out(changes, target, pace=pace, done=done, again=self._again)
+        with shield.up():
+            changes = (Change(item, None) for item in shield.each(self.subject.items(store)))
+            carry_out(changes, target, pace=Pace(most=MOST_ROWS), done=done, again=self._again)
         orphans = self.subject.orphans(store)
         while isinstance(target, Repairable) and (batch := list(islice(orphans, _ORPHANS_AT_ONCE))):
-            self.orphans += target.purge(batch)
-            for orphan in batch:
-                names.add(orphan)
+            with shield.up():
+                self.orphans += target.purge(batch)
+                for orphan in batch:
+                    names.add(orphan)
 
     def _again(self, left: Sequence[Change]) -> Iterator[Change]:
         """Read what was rewritten meanwhile: it is the subject's all the same."""
@@ -174,56 +213,14 @@ class Erasure:
         total, spaces = self.total, counted(len(self.by_namespace), "namespace")
         amount = f"{counted(total.items, 'item')} and {counted(total.vectors, 'vector')} in {spaces}"
         orphans = f", {counted(self.orphans, 'vector')} without an item" if self.orphans else ""
-        self.context.note(f"{self.store.address}: {amount} ({octets(total.octets)}){orphans}")
+        past = f", {self.former:,} in its history" if self.former else ""
+        self.context.note(f"{self.store.address}: {amount} ({octets(total.octets)}){orphans}{past}")
         for pattern in self.subject.patterns:
-            if pattern.is_literal and (names := alike(self.store, pattern.scope.prefix or "")):
+            prefix = pattern.scope.prefix  # every name begins like the empty one
+            if pattern.is_literal and prefix and (names := alike(self.store, prefix)):
                 others = ", ".join(show(shown(name)) for name in names)
-                self.context.note(f"{self.store.address}: leaves {others}, which only begins alike")
-
-
-def run(
-    context: Context, subject: Subject, written: list[str], *, text: str | None, receipt: str | None
-) -> None:
-    """Erase a subject on all stores that are named, and hand out the receipt."""
-    from memctl.cli.receipt import Receipt
-    from memctl.forgetting import Names
-    from memctl.render.units import counted
-
-    _refuse_existing(context, receipt)
-    started, since = context.environment.clock(), monotonic()
-    erasures: list[Erasure] = []
-    targets: list[Target | None] = []
-    for address in context.addresses():
-        target = None if context.is_dry_run else context.open_to_write(address)
-        store: Store = context.open_at(address) if target is None else target
-        erasure = Erasure(context, address, store, subject)
-        erasure.look()
-        if text is not None or context.is_dry_run:
-            erasure.list_mentions(text)
-        erasure.preview()
-        erasures.append(erasure)
-        targets.append(target)
-    if not any(each.total.items or each.orphans for each in erasures):
-        context.warn(f"nothing is stored under {', '.join(written)}", outcome=5)
-    items = sum(each.total.items for each in erasures)
-    stores = ", ".join(each.store.address for each in erasures)
-    context.confirm(f"{counted(items, 'item')} will be erased from {stores}, for good.")
-    with Names(secrets.token_bytes(16)) as names:
-        for erasure, target in zip(erasures, targets, strict=True):
-            if target is not None:
-                erasure.erase(target, names)
-        paper = Receipt(context, written, erasures, names.salt, names.digest(), started, monotonic() - since)
-    paper.hand_out(receipt)
-
-
-def _refuse_existing(context: Context, receipt: str | None) -> None:
-    if receipt is None:
-        return
-    path = context.environment.folder / receipt
-    if os.path.lexists(path):
-        raise UsageError(f"--receipt {receipt}: that file exists already", code="exists")
-    if not path.parent.is_dir():
-        raise UsageError(f"--receipt {receipt}: there is no folder {path.parent}", code="no-folder")
+                begin = "begins" if len(names) == 1 else "begin"
+                self.context.note(f"{self.store.address}: leaves {others}, which only {begin} alike")
 
 
 def mention_row(mention: Mention, address: str) -> dict[str, Any]:
@@ -234,3 +231,10 @@ def mention_row(mention: Mention, address: str) -> dict[str, Any]:
         "key": shown(mention.item.key),
         "where": list(mention.where),
     }
+
+
+def _said(error: BaseException) -> str:
+    """Say in a sentence what ended the work early."""
+    if isinstance(error, MemctlError):
+        return error.message
+    return "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memctl.cli.context import Context
-from memctl.cli.options import Exactly, Keys, RoundTtl, choosing, conditions, given, taking
+from memctl.cli.groups import choosing, conditions, given, picking, taking
+from memctl.cli.options import Exactly, Keys, RoundTtl
 from memctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from memctl.store import Change, Store
 
 
-@taking(choosing, conditions)
+@taking(choosing, conditions, picking)
 def expire(
     ctx: typer.Context,
     ns: Exactly = None,
@@ -63,10 +64,12 @@ def expire(
     refuse_formats(context)
     if round_ttl not in (None, "up"):
         raise UsageError(f"--round-ttl {round_ttl}: the only way to round is up")
-    request = read_request(context, ns, keys, given(context, choosing), given(context, conditions))
+    request = read_request(
+        context, ns, keys, given(context, choosing), given(context, conditions), given(context, picking)
+    )
     work = Work(context, "given another expiry")
     _refuse_unclear(in_, at, never, ttl)
-    with opened(context) as (store, target):
+    with opened(context, "UPDATE") as (store, target):
         if Capability.EXPIRY not in store.capabilities:
             raise no_expiry()
         deadline = _deadline(store.now(), in_, at, never, ttl, round_up=round_ttl == "up")

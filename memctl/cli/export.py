@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memctl.cli.context import Context
-from memctl.cli.options import Namespace, NoSnapshot, choice, conditions, given, sharing, taking
+from memctl.cli.groups import conditions, given, picking, sharing, taking
+from memctl.cli.options import Namespace, NoSnapshot, choice
 from memctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
 _FORMATS = ("archive", "json")
 
 
-@taking(conditions, sharing)
+@taking(conditions, picking, sharing)
 def export(
     ctx: typer.Context,
     ns: Namespace = None,
@@ -69,9 +73,10 @@ def export(
       memctl export --filter 'kind=Memory' --since 30d
     """
     from memctl.cli.progress import progress
-    from memctl.cli.selecting import selection_of
+    from memctl.cli.selecting import first_of, selection_of
     from memctl.instants import parse_time
     from memctl.past import Then
+    from memctl.selection import Selection
 
     context: Context = ctx.obj
     if form not in _FORMATS:
@@ -79,6 +84,8 @@ def export(
     is_report = context.options.get("output") == "markdown"
     if is_report and form == "json":
         raise UsageError("--format json and -o markdown are two answers; ask for one")
+    context.check_format()
+    _check_output(context, file, overwrite)
     started = monotonic()
     with ExitStack() as stack:
         store = context.open(may_lag=at is None)
@@ -86,21 +93,20 @@ def export(
             store = Then(store, parse_time(at, store.now()))
         selection = selection_of(store, within=ns, text=text, **given(context, conditions))
         source = store if no_snapshot else stack.enter_context(store.snapshot())
+        selection = first_of(
+            selection, partial(Selection.select, store=source, values=False), **given(context, picking)
+        )
         job = _Job(context, source, selection, with_vectors=not no_vectors)
-        count = job.count(anyway=context.is_dry_run)
-        expected = count.items if count else None
-        if context.is_dry_run:
-            done = _Done(expected or 0, count.vectors if count and not no_vectors else 0, 0)
-        else:
-            stream = stack.enter_context(_output(context, file, overwrite))
-            with progress(context, "exporting", expected) as advance:
-                if is_report:
-                    done = job.report(stream, ns, advance)
-                elif form == "json":
-                    done = job.array(stream, advance)
-                else:
-                    done = job.archive(stream, count, advance)
-            stack.close()
+        count = job.count()
+        stream = stack.enter_context(_output(context, file, overwrite))
+        with progress(context, "exporting", count.items if count else None) as advance:
+            if is_report:
+                done = job.report(stream, ns, advance)
+            elif form == "json":
+                done = job.array(stream, advance)
+            else:
+                done = job.archive(stream, count, advance)
+        stack.close()
         _tell(context, job, done, count, file, monotonic() - started)
         if isinstance(source, Then) and source.restored and job.with_vectors:
             context.note(f"{source.restored:,} of them have changed since, and come without vectors")
@@ -123,12 +129,12 @@ class _Job:
         self.leaves_out_vectors = not with_vectors and Capability.VECTORS in source.capabilities
         self.with_vectors = with_vectors and Capability.VECTORS in source.capabilities
 
-    def count(self, *, anyway: bool) -> Count | None:
-        """Count in the same snapshot that is read afterwards; None where there is none, unless `anyway`."""
+    def count(self) -> Count | None:
+        """Count in the same snapshot that is read afterwards; None where there is none."""
         from memctl.model import Detail
         from memctl.store import Capability, Count, Counted
 
-        if Capability.SNAPSHOT not in self.source.capabilities and not anyway:
+        if Capability.SNAPSHOT not in self.source.capabilities:
             return None
         orphans = 0
         selection = self.selection
@@ -241,16 +247,30 @@ def _column_type(declared: str) -> str:
     return "halfvec" if "halfvec" in declared else "vector"
 
 
+def _check_output(context: Context, file: str | None, overwrite: bool) -> None:
+    """Raise, before a store is opened, where FILE could not be written in the end."""
+    from memctl.archive.files import check, refuse_database
+
+    if file is not None and file != "-":
+        path = context.file(file)
+        check(path, overwrite=overwrite)
+        refuse_database(path)
+
+
 @contextmanager
 def _output(context: Context, file: str | None, overwrite: bool) -> Iterator[BinaryIO]:
-    from memctl.archive.files import new_file
+    """Give a stream; what a rehearsal writes goes nowhere, so that it finds all that the real run would."""
+    from memctl.archive import new_file
 
-    if file is None or file == "-":
+    if context.is_dry_run:
+        with Path(os.devnull).open("wb") as nowhere:
+            yield nowhere
+    elif file is None or file == "-":
         yield context.environment.stdout
         context.environment.stdout.flush()
-        return
-    with new_file(context.environment.folder / file, overwrite=overwrite) as stream:
-        yield stream
+    else:
+        with new_file(context.file(file), overwrite=overwrite) as stream:
+            yield stream
 
 
 def _tell(

@@ -30,9 +30,11 @@ def forget(
     """Erase a subject on every store named with -s: items, vectors, and vectors left behind by earlier deletes.
 
     A SQLite file is then written anew and its WAL emptied, so that no octet stays in it; where another connection
-    prevents that, the exit code is 3: end it and run the same again. The receipt (-o json) says what went, how
-    much and when, what may be left and why, and proves that the namespaces beside are as they were. A dry run
-    lists what would go, and items elsewhere that name the subject.
+    or a full disk prevents that, the exit code is 3: end it and run the same again, which ends with 5, since nothing
+    is stored there any more, and says in `bytes_erased` whether it is done. What the store's history holds of the
+    subject goes too. The receipt (-o json) says what went, how much and when, what may be left and why, and proves
+    that the namespaces beside are as they were; it comes out too where an error or Ctrl-C ends the work early. A dry
+    run lists what would go, and items elsewhere that name the subject.
 
     Examples:
       memctl -s agent.db -s postgresql://db/agents forget users.bo --dry-run
@@ -40,14 +42,16 @@ def forget(
     """
     from memctl import namespaces
     from memctl.cli.curating import refuse_formats
-    from memctl.cli.erasure import run
+    from memctl.cli.erasures import run
     from memctl.forgetting import Subject
 
     context: Context = ctx.obj
     refuse_formats(context)
+    if mentions == "":
+        raise UsageError("--mentions '': every item has that in it", hint="name what to look for")
     subject = Subject(tuple(map(namespaces.parse, ns)))
     if not everything and any(
         not any(label is not None for label in each.labels) for each in subject.patterns
     ):
         raise UsageError("that is everything", hint="say so with --all", code="needs-all")
-    run(context, subject, [*ns], text=mentions, receipt=receipt)
+    run(context, subject, ns, text=mentions, receipt=receipt)

@@ -8,32 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memctl.cli.context import Context
-from memctl.cli.options import (
-    Dims,
-    In,
-    IndexKind,
-    Metric,
-    NoSnapshot,
-    VectorType,
-    bringing,
-    conditions,
-    given,
-    sharing,
-    taking,
-)
+from memctl.cli.groups import bringing, conditions, given, picking, sharing, taking
+from memctl.cli.options import Dims, In, IndexKind, Metric, NoSnapshot, VectorType
 from memctl.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from memctl.addresses import Address
-    from memctl.mapping import Mapping
+    from memctl.cli.bringing import Options
     from memctl.selection import Selection
     from memctl.store import Store
     from memctl.transfer import Entry
 
 
-@taking(bringing, conditions, sharing)
+@taking(bringing, conditions, picking, sharing)
 def migrate(
     ctx: typer.Context,
     src: Annotated[str, typer.Argument(metavar="SRC", help="The store to read.")],
@@ -59,7 +48,7 @@ def migrate(
       memctl migrate agent.db prod --init --verify
     """
     from memctl.cli.bringing import ANY_DIMS, Options, bring_in, open_target, setup_of
-    from memctl.cli.selecting import selection_of
+    from memctl.cli.selecting import first_of, selection_of
     from memctl.cli.sides import is_archive, refuse_globals
     from memctl.store import Described
 
@@ -81,6 +70,9 @@ def migrate(
                 vector_type = vector_type or ("halfvec" if "halfvec" in found.type else None)
         setup = setup_of(options.init, dims, vector_type, index, metric)
         source = store if no_snapshot else stack.enter_context(store.snapshot())
+        selection = first_of(
+            selection, lambda all_: all_.select(source, values=False), **given(context, picking)
+        )
         target = open_target(context, target_address, setup)
         bring_in(
             context,
@@ -97,7 +89,7 @@ def migrate(
         if source.lock_seconds:
             context.note(f"writers to the source waited at most {source.lock_seconds * 1000:.0f} ms")
         if verify and not context.is_dry_run:
-            _verify(context, source, target_address, selection, options.rules(is_ordered=True).mapping)
+            _verify(context, source, target_address, selection, options)
 
 
 def _entries(source: Store, selection: Selection) -> Iterator[Entry]:
@@ -121,16 +113,24 @@ def _entries(source: Store, selection: Selection) -> Iterator[Entry]:
 
 
 def _verify(
-    context: Context, source: Store, address: Address, selection: Selection, mapping: Mapping
+    context: Context, source: Store, address: Address, selection: Selection, options: Options
 ) -> None:
-    """Compare what was selected with what the target now holds; more may be there."""
+    """Compare what was selected with what the target now holds; more may be there.
+
+    Vectors do not count where they were to be left out.
+    """
     from memctl.cli.sides import renamed
     from memctl.compare import PARTS, differences, merge
-    from memctl.model import EVERYTHING, Detail
+    from memctl.model import EVERYTHING, Detail, shown
+    from memctl.namespaces import show
+    from memctl.render.units import counted
     from memctl.store import Narrow
 
     there = context.open_at(address)
-    lost = there.lost if isinstance(there, Narrow) else frozenset()
+    lost = there.lost if isinstance(there, Narrow) else frozenset[str]()
+    if options.no_vectors or options.drop_vectors:
+        lost |= {"vectors"}
+    mapping = options.rules(is_ordered=True).mapping
     parts = [part for part in PARTS if part not in lost]
     items = renamed(selection.select(source, vectors=Detail.FULL), mapping)
     equal = differing = 0
@@ -143,9 +143,10 @@ def _verify(
         differing += 1
         if differing <= 10:
             found = "missing" if other is None else ", ".join(differences(one, other, parts))
-            context.say(f"{one.prefix} {one.key}: {found}")
+            context.say(f"{show(shown(one.prefix))} {shown(one.key)!r}: {found}")
     if differing:
-        context.warn(f"verified: {differing:,} items differ, {equal:,} are equal", outcome=4)
+        some = f"{counted(differing, 'item')} {'differs' if differing == 1 else 'differ'}"
+        context.warn(f"verified: {some}, {equal:,} are equal", outcome=4)
     else:
-        which = "every part" if not lost else "every part that this store keeps: " + ", ".join(parts)
-        context.note(f"verified: {equal:,} items are equal in {which}")
+        which = "every part" if not lost else "every part that was to come: " + ", ".join(parts)
+        context.note(f"verified: {counted(equal, 'item')} {'is' if equal == 1 else 'are'} equal in {which}")

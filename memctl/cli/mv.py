@@ -54,10 +54,13 @@ def mv(
       memctl mv 'prefs.{user}' '{user}.prefs' --dry-run
       memctl mv users.ana.prefs seat seating
     """
-    from memctl.cli.curating import Work, opened, refuse_formats
+    from functools import partial
+
+    from memctl.cli.curating import Work, fresh, opened, refuse_formats
     from memctl.cli.saving import saving
     from memctl.renaming import survey
     from memctl.render.units import counted
+    from memctl.store import Wholesale
 
     context: Context = ctx.obj
     refuse_formats(context)
@@ -66,7 +69,10 @@ def mv(
     names = [name for name in (ns, other, new_key) if name is not None]
     plan = _plan(names, mapping or [], on_conflict)
     work = Work(context, "renamed")
-    with opened(context) as (store, target), saving(context, save, store) as saver:
+    with (
+        opened(context, "INSERT", "UPDATE", "DELETE") as (store, target),
+        saving(context, save, store) as saver,
+    ):
         _expect(store, plan, names)
         found = survey(plan, store)
         found.refuse_faults()
@@ -77,14 +83,22 @@ def mv(
         replaced = f", and {counted(found.replaced, 'item')} of the new names go" if found.replaced else ""
         context.confirm(f"{counted(found.items, 'item')} will be renamed in {store.address}{replaced}.")
         changes = _Changes(plan, found.is_entangled)
-        work.carry_out(
-            changes.of(store),
-            target,
-            expected=found.items,
-            save=saver,
-            decide=changes.again,
-            in_one=found.is_entangled,
-        )
+        root = plan.root
+        if found.is_whole and root is not None and isinstance(target, Wholesale):
+            rename = partial(target.rename, plan.scope, root.prefix or "")
+            work.carry_through(rename, target, expected=found.items)
+            if work.outcome.passed_over:  # something has come into the way since the survey
+                with fresh(context) as now:
+                    work.carry_out(changes.of(now), target, save=saver, decide=changes.again)
+        else:
+            work.carry_out(
+                changes.of(store),
+                target,
+                expected=found.items,
+                save=saver,
+                decide=changes.again,
+                in_one=found.is_entangled,
+            )
         for item in changes.aside:  # renamed twice, and counted once
             work.outcome.items -= 1
             work.outcome.vectors -= len(item.vectors)

@@ -5,7 +5,7 @@ Annotations are evaluated here, once, and not left as text: Typer would evaluate
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
@@ -13,8 +13,6 @@ from memctl.cli.context import Context
 from memctl.render import FORMATS
 
 PANEL = "Global options"
-_GROUPS = "option_groups"
-Function = TypeVar("Function", bound=Callable[..., None])
 
 
 def _keep(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
@@ -56,13 +54,14 @@ def choice(*words: str) -> Callable[[str], list[str]]:
     return complete
 
 
-def _shared(
+def shared(
     *names: str,
     help: str,
     metavar: str | None = None,
     completion: Any = None,
     answer: Any = None,
     panel: str | None = None,
+    min: int | None = None,
 ) -> Any:
     """Declare an option of several commands; `answer`, if given, is called instead of the command."""
     return typer.Option(
@@ -75,10 +74,11 @@ def _shared(
         show_default=False,
         rich_help_panel=panel,
         autocompletion=completion,
+        min=min,
     )
 
 
-_option = partial(_shared, panel=PANEL)
+_option = partial(shared, panel=PANEL)
 
 
 def global_options(
@@ -217,172 +217,3 @@ Metric = Annotated[
         autocompletion=choice("cosine", "l2", "inner_product"),
     ),
 ]
-
-
-def taking(*groups: Callable[..., None]) -> Callable[[Function], Function]:
-    """Give a command the options of other functions; what is given of them stands in `Context.options`."""
-
-    def mark(function: Function) -> Function:
-        setattr(function, _GROUPS, groups)
-        return function
-
-    return mark
-
-
-def groups_of(function: Callable[..., None]) -> tuple[Callable[..., None], ...]:
-    """Return the groups of options that a command takes beside its own."""
-    found: tuple[Callable[..., None], ...] = getattr(function, _GROUPS, ())
-    return found
-
-
-def given(context: Context, group: Callable[..., None]) -> dict[str, Any]:
-    """Return what was given of a group's options, by the names of its parameters."""
-    names = group.__code__.co_varnames[: group.__code__.co_argcount]
-    return {name: context.options[name] for name in names if name in context.options}
-
-
-def conditions(
-    regex: Annotated[bool, _shared("--regex", help="TEXT is a regular expression.")] = False,
-    filters: Annotated[
-        list[str] | None,
-        _shared("--filter", metavar="COND", help="'PATH OP VALUE' or LangGraph's JSON; all must hold."),
-    ] = None,
-    since: Annotated[
-        str | None, _shared("--since", metavar="TIME", help="A date, an instant, or an age: 45d.")
-    ] = None,
-    until: Annotated[
-        str | None, _shared("--until", metavar="TIME", help="Up to and including this time.")
-    ] = None,
-    by: Annotated[
-        str | None,
-        _shared(
-            "--by",
-            metavar="COLUMN",
-            help="What --since and --until look at: updated_at or created_at.",
-            completion=choice("updated_at", "created_at"),
-        ),
-    ] = None,
-    expired: Annotated[bool, _shared("--expired", help="Only what has expired.")] = False,
-    live: Annotated[bool, _shared("--live", help="Only what has not expired.")] = False,
-) -> None:
-    """The selecting options, on every command that selects; see `selecting.read_selection`."""
-
-
-def choosing(
-    recursive: Annotated[bool, _shared("--recursive", help="NS's descendants too.")] = False,
-    text: Annotated[
-        str | None, _shared("--text", metavar="TEXT", help="Only items that say this, in any case.")
-    ] = None,
-    names: Annotated[
-        str | None,
-        _shared(
-            "--from", metavar="FILE", help="The items named in a file, or - for standard input: `-o name`."
-        ),
-    ] = None,
-    everything: Annotated[
-        bool, _shared("--all", help="Mean everything, where neither NS nor a condition narrows it.")
-    ] = False,
-) -> None:
-    """What `conditions` lacks to say which items are changed; see `choosing.Request`."""
-
-
-def examining(
-    against: Annotated[
-        str | None,
-        _shared(
-            "--against",
-            metavar="STORE",
-            help="An older archive, or another store, that knows creation times.",
-        ),
-    ] = None,
-    assume_overwritten: Annotated[
-        bool,
-        _shared(
-            "--assume-overwritten", help="Take an item for as old as its oldest vector: created-at-drift."
-        ),
-    ] = False,
-    dims: Annotated[
-        str | None, _shared("--dims", metavar="N", help="How many dims vectors should have: vector-shape.")
-    ] = None,
-    threshold: Annotated[
-        str | None,
-        _shared(
-            "--threshold", metavar="X", help="The cosine from which items are duplicates. [default: 0.95]"
-        ),
-    ] = None,
-    subject_field: Annotated[
-        str | None,
-        _shared(
-            "--subject-field", metavar="FIELD", help="Items that agree in it are duplicates: duplicates."
-        ),
-    ] = None,
-    source_field: Annotated[
-        str | None,
-        _shared(
-            "--source-field", metavar="FIELD", help="Where items name the thread they are from: provenance."
-        ),
-    ] = None,
-) -> None:
-    """What single checks need to know."""
-
-
-def sharing(
-    jobs: Annotated[
-        int | None,
-        _shared(
-            "--jobs",
-            metavar="N",
-            help="Let N processes read from a server, as of one moment, or N connections write; 1 by default.",
-        ),
-    ] = None,
-) -> None:
-    """The option of what reads a whole store on a server; see `Context.open_at`."""
-
-
-def bringing(
-    on_conflict: Annotated[
-        str | None,
-        _shared(
-            "--on-conflict",
-            metavar="WHAT",
-            help="fail, skip, overwrite or newer, where an item is there and differs. [default: fail]",
-            completion=choice("fail", "skip", "overwrite", "newer"),
-        ),
-    ] = None,
-    mapping: Annotated[
-        list[str] | None,
-        _shared("--map", metavar="OLD=NEW", help="Rename: 'prefs.{user}={user}.prefs'. The first that fits."),
-    ] = None,
-    into: Annotated[
-        str | None, _shared("--into", metavar="NS", help="Put this in front of every namespace.")
-    ] = None,
-    on_error: Annotated[
-        str | None,
-        _shared(
-            "--on-error",
-            metavar="WHAT",
-            help="stop, or skip what cannot be brought in and bring in the rest. [default: stop]",
-            completion=choice("stop", "skip"),
-        ),
-    ] = None,
-    rejects: Annotated[
-        str | None, _shared("--rejects", metavar="FILE", help="Write what cannot be brought in to this file.")
-    ] = None,
-    round_ttl: Annotated[
-        str | None,
-        _shared(
-            "--round-ttl",
-            metavar="up",
-            help="up: a fraction of a minute counts whole.",
-            completion=choice("up"),
-        ),
-    ] = None,
-    no_vectors: Annotated[bool, _shared("--no-vectors", help="Without the embeddings.")] = False,
-    drop_vectors: Annotated[
-        bool, _shared("--drop-vectors", help="Leave out the vectors that the target cannot hold.")
-    ] = False,
-    init: Annotated[
-        bool, _shared("--init", help="Make LangGraph's tables in the target where it has none.")
-    ] = False,
-) -> None:
-    """The options of what brings items into a store; see `bringing.Options`."""

@@ -27,7 +27,8 @@ def policy(
 
     Nothing is deleted; `memctl sweep --policy FILE` does that. Where no store is named, only the file is checked.
     A rule has a namespace, a filter (or a list of them), and keep = "7d" or "forever", counted since =
-    "updated_at" or "created_at", or keep_last = 500. The first rule that fits an item decides.
+    "updated_at" or "created_at", or keep_last = 500. The first rule that fits an item decides; where
+    a filter cannot be judged, since the value cannot be read, the item is left alone.
 
     Examples:
       memctl policy check retention.toml
@@ -60,7 +61,7 @@ def read_policy(context: Context, file: str) -> Policy:
     from memctl.retention import parse
 
     try:
-        text = (context.environment.folder / file).read_text("utf-8")
+        text = context.file(file).read_text("utf-8")
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

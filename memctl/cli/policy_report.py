@@ -55,6 +55,7 @@ def explain_store(context: Context, policy: Policy, store: Store) -> None:
     be decided), and `rules`: the items' own expiry (`rule` 0), the policy's rules, and what none fits (`rule`
     null), each with `name`, `keeps`, `decides`, `goes`, `bytes`, `next`.
     """
+    from memctl.cli.sweep_report import SAMPLES, faults_of
     from memctl.render import Column, Grid, Kind, Report
     from memctl.render.units import counted, octets
 
@@ -62,8 +63,11 @@ def explain_store(context: Context, policy: Policy, store: Store) -> None:
     numbers: list[int | None] = [EXPIRED, *(rule.number for rule in policy.rules), None]
     lines = {number: _Line() for number in numbers}
     undecided = 0
+    samples: list[Item] = []
     for verdict in sweep.judge(store, policy):
-        undecided += verdict.goes is None
+        if verdict.goes is None:
+            undecided += 1
+            samples += [verdict.item] if len(samples) < SAMPLES else []
         lines[verdict.rule].add(verdict, sweep.end(verdict) if verdict.goes is False else None)
     rows = [_row(policy, number, line) for number, line in lines.items()]
     items, goes = sum(line.decides for line in lines.values()), sum(line.goes for line in lines.values())
@@ -88,13 +92,16 @@ def explain_store(context: Context, policy: Policy, store: Store) -> None:
     headline = f"{goes:,} of {counted(items, 'item')} ({octets(size)}) would go now"
     context.emit_report(Report(data, (Grid("", columns, rows),), headline))
     context.say_if_moved(store)
+    for item in samples:
+        context.warn(f"{show(shown(item.prefix))} {shown(item.key)!r}: {faults_of(item)}")
     if undecided:
-        context.warn(f"{counted(undecided, 'item')} with times too odd to decide by", outcome=3)
+        context.warn(f"{counted(undecided, 'item')} with times or values too odd to decide by", outcome=3)
 
 
 def explain_item(context: Context, policy: Policy, store: Store, ns: str, key: str) -> None:
     """Show which rule decides about one item, whether it would go, and when. Raises NothingThere."""
     from memctl import namespaces
+    from memctl.cli.sweep_report import faults_of
     from memctl.nearest import missing_keys
 
     prefix = namespaces.parse_exact(ns)
@@ -110,7 +117,7 @@ def explain_item(context: Context, policy: Policy, store: Store, ns: str, key: s
         raise missing_keys(store, prefix, [key])
     context.emit_report(_item_report(policy, sweep, found, ranked.get(found.rule, 0)))
     if found.goes is None:
-        context.warn("its times are too odd to decide by", outcome=3)
+        context.warn(f"it cannot be decided about: {faults_of(found.item)}", outcome=3)
 
 
 def _sweep(policy: Policy, store: Store, ns: str | None = None) -> Sweep:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -55,8 +56,8 @@ def put(
 ) -> None:
     """Write one item. An item that is there keeps `created_at`, and its TTL, which begins anew.
 
-    What the library's put refuses is refused; every digit of a number is kept. Vectors of a former value go,
-    since they are of another text: search finds the item by likeness when an agent has put it again.
+    What the library's put refuses is refused; every digit of a number is kept. Vectors of a text that the new value
+    does not have go: search finds the item by that likeness when an agent has put it again.
 
     Examples:
       memctl put users.ana.prefs seat '{"value": "aisle"}' --ttl 45d
@@ -91,11 +92,16 @@ def put(
         return
     with closing(context.open()) as store:  # not held open while somebody types
         was = next(store.get(prefix, [key], vectors=Detail.FULL), None)
-    with edited(context, pretty(was), admission.check_value) as written:
-        if written is None or (was is not None and written == compact(was)):
+        check = partial(admission.check_value, kind=store.kind)
+    with edited(context, pretty(was), check) as written:
+        if written is not None and (was is None or written != compact(was)):
+            text = written
+        elif was is not None and terms.sets_expiry:
+            text = check(was.value or b"")
+        else:
             Work(context, "written").report(items=0, vectors=0, octets=0, remarks=["nothing was changed"])
             return
-        _write(context, replace(order, value=written), terms, save, seen=was)
+        _write(context, replace(order, value=text), terms, save, seen=was)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,11 @@ class _Terms:
     no_ttl: bool
     since: str | None
     round_up: bool
+
+    @property
+    def sets_expiry(self) -> bool:
+        """Whether something is asked for even where the value stays."""
+        return self.ttl is not None or self.no_ttl
 
     def on(self, order: Order, store: Store) -> Order:
         """Return the order under these terms. Raises UsageError; Unsupported where the store has no expiry."""
@@ -137,14 +148,19 @@ def _write(
     from memctl.cli.curating import Work, fresh, opened, refuse_unholdable
     from memctl.cli.saving import saving
     from memctl.model import Detail
+    from memctl.putting import left_behind
     from memctl.render.units import counted, octets
 
     work = Work(context, "written")
-    detail = Detail.SHAPE if save is None else Detail.FULL
+    orphan: Item | None = None
 
     def change(store: Store) -> Change:
-        was = next(store.get(order.prefix, [order.key], vectors=detail), None) if seen is _UNREAD else seen
-        change = terms.on(order, store).change(was, store.now())
+        nonlocal orphan
+        was = (
+            next(store.get(order.prefix, [order.key], vectors=Detail.FULL), None) if seen is _UNREAD else seen
+        )
+        orphan = left_behind(store, order.prefix, order.key) if was is None else None
+        change = terms.on(order, store).change(was, store.now(), store.kind)
         assert change.becomes is not None
         refuse_unholdable(store, change.becomes, _PARTS)
         return change
@@ -153,10 +169,15 @@ def _write(
         with fresh(context) as store:
             return [change(store)]
 
-    with opened(context) as (store, target), saving(context, save, store) as saver:
+    with (
+        opened(context, "INSERT", "UPDATE", "DELETE") as (store, target),
+        saving(context, save, store) as saver,
+    ):
         first = change(store)
         last = [first]
         if target is not None:
+            if saver is not None and orphan is not None:
+                saver.keep_vectors([orphan])
             carry_out(
                 [first],
                 target,
@@ -175,13 +196,15 @@ def _write(
     was, becomes = last[-1].was, last[-1].becomes
     assert becomes is not None
     stale = len(was.vectors) - len(becomes.vectors) if was is not None else 0
+    orphaned = len(orphan.vectors) if orphan is not None else 0
     how = "made" if was is None else "overwritten"
     remarks = [f"expires {becomes.expires_at}"] if becomes.expires_at is not None else []
-    if stale:
-        remarks.append(f"{counted(stale, 'vector')} of the former value removed")
+    for count, whose in ((stale, "the former value"), (orphaned, "an item that is gone")):
+        if count:
+            remarks.append(f"{counted(count, 'vector')} of {whose} removed")
     work.report(
         items=1,
-        vectors=stale,
+        vectors=stale + orphaned,
         octets=becomes.size,
         headline=f"1 item ({octets(becomes.size)}) {'would be ' if target is None else ''}{how}",
         remarks=remarks,
@@ -197,7 +220,7 @@ def _given(context: Context, value: str) -> bytes:
         text = context.environment.stdin.read()
     elif value.startswith("@"):
         try:
-            text = (context.environment.folder / value[1:]).read_bytes()
+            text = context.file(value[1:]).read_bytes()
         except OSError as error:
             raise UsageError(f"{value[1:]} cannot be read: {error.strerror}") from None
     else:

@@ -14,26 +14,30 @@
      "mentions": N, "mentioned": [{"store": …, "namespace": […], "key": …, "where": ["namespace", "key", "value"]}]}
 
 - `items`, `vectors` and `bytes` (octets of values) count what was erased, `orphans` the vectors without an
-  item, `history` the entries of the store's own history, their former values with them, `skipped` the items
-  that somebody else kept writing. `bytes_erased` is true where no octet of any of it is left in the stores,
-  and each store's `why_not` says why not; `cannot_reach` is where else copies can be.
+  item, `history` the entries of the store's own history, their former values with them (those of the items'
+  own deletion among them, which a dry run does not foresee), `skipped` the items that somebody else kept writing.
+  `bytes_erased` is true where no octet of any of it is left in the stores, and each store's `why_not` says why
+  not; `cannot_reach` is where else copies can be. Where something ended it early (an error, Ctrl-C), `why_not`
+  begins with that, and says so of the stores that were not reached; the counts are what was erased until then.
 - `digest` is SHA-256 over the salt's octets and then, in byte order, each once, the names that were erased, those
   of orphans among them: namespace as stored, tab, key, line feed. Whoever has kept the list can prove that it is
   the one that was erased; without it the receipt tells no key.
 - `siblings` covers what lies under the same parents beside the subject's namespaces; the digests are over every
   part of every item and vector. `changed` counts the namespaces that an agent wrote to meanwhile, or else lost
   something; the names of some are given.
-- `mentioned` lists up to 1,000 of the items elsewhere that name the subject, by `--mentions` or in a dry run.
+- `mentioned` lists up to 1,000 of the items elsewhere that name the subject, by `--mentions` or in a dry run;
+  it and `mentions` are null where nobody has looked for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from memctl.cli.erasure import mention_row
+from memctl.errors import MemctlError
 from memctl.instants import from_datetime
 from memctl.model import encode, shown
 
@@ -50,7 +54,7 @@ class Receipt:
     """What was erased, and what of it is left."""
 
     context: Context
-    subject: list[str]
+    subject: Sequence[str]
     erasures: list[Erasure]
     salt: bytes
     digest: str
@@ -58,24 +62,45 @@ class Receipt:
     seconds: float
 
     def hand_out(self, file: str | None) -> None:
-        """Show it, write it to a file if one is named, and let what is left count in the exit code."""
-        import orjson
+        """Show it, write it to a file if one is named, and let what is left count in the exit code.
 
-        from memctl.archive import new_file
+        A file that cannot be written counts likewise; the receipt is shown all the same, there is no other.
+        """
         from memctl.render import Report
 
         data = self._data()
         if file is not None and not self.context.is_dry_run:
-            with new_file(self.context.environment.folder / file) as stream:
-                stream.write(orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
-        self.context.emit_report(Report(data, tuple(self._sections()), self._headline(data)))
-        self._warn()
+            try:
+                self._write(data, file)
+            except (MemctlError, OSError) as error:
+                said = error.message if isinstance(error, MemctlError) else error.strerror
+                code = error.exit_code if isinstance(error, MemctlError) else MemctlError.exit_code
+                self.context.warn(f"the receipt could not be written to {file}: {said}", outcome=code)
+        headline = self._headline(data)
+        try:
+            self.context.emit_report(Report(data, tuple(self._sections()), headline))
+            self.context.environment.stdout.flush()
+        except OSError as error:
+            if not isinstance(error, BrokenPipeError):
+                self.context.warn(f"the receipt could not be shown: {headline}")
+            raise
+        finally:
+            self._warn()
+
+    def _write(self, data: dict[str, Any], file: str) -> None:
+        import orjson
+
+        from memctl.archive import new_file
+
+        with new_file(self.context.file(file)) as stream:
+            stream.write(orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
 
     def _data(self) -> dict[str, Any]:
         erasures, is_dry = self.erasures, self.context.is_dry_run
+        looked_for = [each for each in erasures if each.mentions is not None]
         return {
             "memctl_receipt": 1,
-            "subject": self.subject,
+            "subject": list(self.subject),
             "started": from_datetime(self.started),
             "finished": from_datetime(self.context.environment.clock()),
             "items": sum(each.total.items for each in erasures),
@@ -91,10 +116,14 @@ class Receipt:
             if is_dry
             else {"algorithm": "sha256", "salt": self.salt.hex(), "value": self.digest},
             "stores": list(map(self._store, erasures)),
-            "mentions": sum(each.mention_count for each in erasures),
+            "mentions": sum(each.mention_count for each in looked_for) if looked_for else None,
             "mentioned": [
-                mention_row(mention, each.store.address) for each in erasures for mention in each.mentions
-            ],
+                mention_row(mention, each.store.address)
+                for each in looked_for
+                for mention in each.mentions or ()
+            ]
+            if looked_for
+            else None,
         }
 
     def _store(self, erasure: Erasure) -> dict[str, Any]:
@@ -131,7 +160,9 @@ class Receipt:
         mentions = [
             {**row, "where": ", ".join(row["where"])}
             for each in self.erasures
-            for row in (mention_row(mention, each.store.address) for mention in each.mentions[:_SHOWN])
+            for row in (
+                mention_row(mention, each.store.address) for mention in (each.mentions or [])[:_SHOWN]
+            )
         ]
         if mentions:
             count = sum(each.mention_count for each in self.erasures)
@@ -169,10 +200,21 @@ class Receipt:
             if erasure.left:
                 left = counted(erasure.left, "item")
                 context.warn(f"{where}: {left} left: somebody else keeps writing there", outcome=3)
-            if erasure.reasons and erasure.can_overwrite:
-                context.warn(
-                    f"{where}: octets may be left in the file; end the other connection and run it again",
-                    outcome=3,
+            if context.is_dry_run:
+                continue
+            if not erasure.is_done:
+                done = counted(erasure.total.items, "item")
+                context.warn(f"{where}: {done} erased until then: {erasure.reasons[0]}; run the same again")
+            elif erasure.reasons and erasure.can_overwrite:
+                reasons = "; ".join(erasure.reasons)
+                context.warn(f"{where}: octets may be left in the file: {reasons}", outcome=3)
+                context.note(
+                    f"{where}: run the same again when nothing is in the way any more; bytes_erased says whether "
+                    "all is done then (the exit code is 5, as nothing is stored there any more)"
+                )
+            elif erasure.can_overwrite and not erasure.has_erased:
+                context.note(
+                    f"{where}: written anew: no octet is left of what was deleted earlier, whosever it was"
                 )
 
 

@@ -77,7 +77,7 @@ def saving(context: Context, named: str | None, source: Store) -> Iterator[Saver
     if named is None:
         yield None
         return
-    path = context.environment.folder / named
+    path = context.file(named)
     _check(path, named)
     if context.is_dry_run:
         yield None

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memctl.cli.context import Context
-from memctl.cli.options import In, Limit, Text, VectorFormat, Vectors, choice, conditions, given, taking
+from memctl.cli.groups import conditions, given, picking, taking
+from memctl.cli.options import In, Text, VectorFormat, Vectors, choice
 from memctl.errors import MemctlError, NothingThere, Unsupported, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from memctl.model import Item, Position
     from memctl.render import Row
-    from memctl.selection import Selection
+    from memctl.selection import Order, Selection
     from memctl.similarity import Query
     from memctl.store import Store
 
-_ORDERS = ("newest", "oldest", "name", "bytes")
 _NEIGHBOURS = 10
 
 
-@taking(conditions)
+@taking(conditions, picking)
 def search(
     ctx: typer.Context,
     text: Text = None,
@@ -47,14 +47,6 @@ def search(
         ),
     ] = None,
     count: Annotated[bool, typer.Option("--count", help="Only how many.")] = False,
-    order: Annotated[
-        str | None,
-        typer.Option(
-            "--order", metavar="ORDER", help=f"{', '.join(_ORDERS)}.", autocompletion=choice(*_ORDERS)
-        ),
-    ] = None,
-    limit: Limit = None,
-    offset: Annotated[int, typer.Option("--offset", metavar="N", min=0, help="Leave out the first N.")] = 0,
     vectors: Vectors = False,
     vector_format: VectorFormat = "base64",
 ) -> None:
@@ -66,9 +58,11 @@ def search(
       memctl search --like users.ana.facts diet
       memctl search --semantic 'what does she eat' --embed local
     """
-    from memctl.cli.selecting import selection_of
+    from memctl.cli.selecting import check_order, selection_of
 
     context: Context = ctx.obj
+    picked = given(context, picking)
+    order, limit, offset = picked.get("order"), picked.get("limit"), picked.get("offset", 0)
     ranked = like is not None or semantic is not None
     if like is not None and semantic is not None:
         raise UsageError("--like and --semantic are two questions; ask one at a time")
@@ -76,8 +70,7 @@ def search(
         raise UsageError("--semantic TEXT and --embed E go together", hint="--embed local needs no key")
     if ranked and (order or count):
         raise UsageError("--like and --semantic rank by likeness: --order and --count do not apply")
-    if order is not None and order not in _ORDERS:
-        raise UsageError(f"--order {order}: one of {', '.join(_ORDERS)} is expected")
+    in_order = check_order(order)
     if vector_format not in ("base64", "list"):
         raise UsageError(f"--vector-format {vector_format}: base64 or list is expected")
     store = context.open()
@@ -88,7 +81,7 @@ def search(
     elif ranked:
         _rank(context, store, selection, like, semantic, embed, limit, offset, form)
     else:
-        _list(context, store, selection, order or "newest", limit, offset, form)
+        _list(context, store, selection, in_order, limit, offset, form)
     context.say_if_moved(store)
 
 
@@ -103,13 +96,14 @@ def _list(
     context: Context,
     store: Store,
     selection: Selection,
-    order: str,
+    order: Order,
     limit: int | None,
     offset: int,
     form: Any,
 ) -> None:
     from memctl.cli.rows import ITEM_COLUMNS, VECTORS_COLUMN, item_row
     from memctl.model import Detail
+    from memctl.selection import key_of
     from memctl.sorting import sort
     from memctl.values import inspect
 
@@ -117,28 +111,11 @@ def _list(
     found = selection.select(store, vectors=detail)
     if order != "name":
         until = None if limit is None else limit + offset
-        found = sort(found, key=_key_of(order, selection.by), size=_octets, limit=until)
+        found = sort(found, key=key_of(order, selection.by), size=_octets, limit=until)
     shown = islice(found, offset, None if limit is None else offset + limit)
     rows = (item_row(item, inspect(item), form) for item in shown)
     columns = (*ITEM_COLUMNS, VECTORS_COLUMN) if form else ITEM_COLUMNS
     context.emit(columns, context.counting_problems(rows))
-
-
-def _key_of(order: str, by: str) -> Callable[[Item], Any]:
-    from memctl.instants import backwards
-    from memctl.model import encode
-
-    def name(item: Item) -> tuple[bytes, bytes]:
-        return encode(item.prefix), encode(item.key)
-
-    def moment(item: Item) -> str | None:
-        return item.updated_at if by == "updated_at" else item.created_at
-
-    if order == "bytes":
-        return lambda item: (-item.size, name(item))
-    if order == "oldest":
-        return lambda item: (moment(item) or "~", name(item))
-    return lambda item: (backwards(moment(item)), name(item))
 
 
 def _octets(item: Item) -> int:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 from memctl.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
-    from memctl.model import Instant
-    from memctl.selection import Selection
+    from collections.abc import Callable, Iterable
+
+    from memctl.model import Instant, Item
+    from memctl.selection import Order, Selection
     from memctl.store import Store
 
 
@@ -32,6 +34,32 @@ def selection_of(store: Store, *, within: str | None = None, **options: Any) -> 
         scope = selection.scope
         expect(store.scan(scope, values=False), lambda: missing_namespace(store, scope.prefix or ""))
     return selection
+
+
+def check_order(order: str | None) -> Order:
+    """Return the order that --order names, or the usual one. Raises UsageError."""
+    from memctl.selection import ORDERS
+
+    for known in ORDERS:
+        if order is None or order == known:
+            return known
+    raise UsageError(f"--order {order}: one of {', '.join(ORDERS)} is expected")
+
+
+def first_of(
+    selection: Selection,
+    items: Callable[[Selection], Iterable[Item]],
+    *,
+    order: str | None = None,
+    limit: int | None = None,
+    offset: int = 0,
+) -> Selection:
+    """Return what the options of `groups.picking` leave of a selection; see `Selection.first`."""
+    if order is not None and limit is None and not offset:
+        check_order(order)
+    if limit is None and not offset:
+        return selection
+    return selection.first(items, check_order(order), limit, offset)
 
 
 def read_selection(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from memctl.errors import UsageError
+from memctl.errors import MemctlError, UsageError
 
 if TYPE_CHECKING:
     from memctl.archive import Reader
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from memctl.namespaces import Pattern
     from memctl.store import Store
 
+_Order = tuple[bool, bytes, bool, bytes]
 _SQLITE = b"SQLite format 3\0"
 _ARCHIVES = (b"{", b"[", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf")
 
@@ -71,17 +72,33 @@ def is_archive(path: Path) -> bool:
 
 
 def open_input(context: Context, named: str) -> BinaryIO:
-    """Open a file to be read twice; standard input, for `-`, goes through a temporary file."""
+    """Open a file to be read twice; standard input, for `-`, and a pipe go through a temporary file."""
     import shutil
     import tempfile
 
     if named == "-":
-        spooled: BinaryIO = context.until_the_end(tempfile.TemporaryFile(prefix="memctl-"))  # noqa: SIM115
-        shutil.copyfileobj(context.environment.stdin, spooled, 1 << 20)
-        spooled.seek(0)
-        return spooled
+        source = context.environment.stdin
+    else:
+        source = opened(context, named)
+        if source.seekable():
+            return source
+    spooled: BinaryIO = context.until_the_end(tempfile.TemporaryFile(prefix="memctl-"))  # noqa: SIM115
+    shutil.copyfileobj(source, spooled, 1 << 20)
+    spooled.seek(0)
+    return spooled
+
+
+def opened(context: Context, named: str) -> BinaryIO:
+    """Open a file that is an input, and no store. Raises UsageError, and Refused for one that may not be read."""
+    from memctl.errors import Refused
+
+    path = context.file(named)
     try:
-        return context.until_the_end((context.environment.folder / named).open("rb"))
+        return context.until_the_end(path.open("rb"))
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {named}", code="missing") from None
+    except PermissionError:
+        raise Refused(f"{named} may not be read", hint="check the permissions of file and folder") from None
     except OSError as error:
         raise UsageError(f"{named} cannot be read: {error.strerror}") from None
 
@@ -114,16 +131,39 @@ def pieces_of(
 
 
 def renamed(items: Iterator[Item], mapping: Mapping | None) -> Iterator[Item]:
-    """Rename items and bring them back into byte order."""
+    """Rename items and bring them back into order.
+
+    Raises MemctlError before the first one where two of them get one name.
+    """
+    return _sorted(items, mapping) if mapping else items
+
+
+def _sorted(items: Iterator[Item], mapping: Mapping) -> Iterator[Item]:
     import msgspec
 
-    from memctl.model import encode
-    from memctl.sorting import sort
+    from memctl.model import order_of
+    from memctl.sorting import Sorter
 
-    if not mapping:
-        return items
-    return sort(
-        (msgspec.structs.replace(item, prefix=mapping.apply(item.prefix)) for item in items),
-        key=lambda item: (encode(item.prefix), encode(item.key)),
-        size=lambda item: item.size + sum(4 * vector.dims for vector in item.vectors),
-    )
+    def octets(item: Item) -> int:
+        return item.size + sum(4 * vector.dims for vector in item.vectors)
+
+    names: Sorter[_Order] = Sorter(lambda order: order)
+    with names, Sorter(order_of, size=octets) as sorter:
+        for item in items:
+            found = msgspec.structs.replace(item, prefix=mapping.apply(item.prefix))
+            sorter.add(found)
+            names.add(order_of(found))
+        _refuse_twins(names)
+        yield from sorter
+
+
+def _refuse_twins(names: Iterable[_Order]) -> None:
+    from memctl.model import decode, shown
+    from memctl.namespaces import show
+
+    last: _Order | None = None
+    for name in names:
+        if name == last:
+            prefix, key = shown(decode(name[1])), shown(decode(name[3]))
+            raise MemctlError(f"--map gives two items the same name: {show(prefix)} {key}", code="collision")
+        last = name

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memctl.store import Target
     from memctl.sweeping import Going
 
-_SAMPLES = 5
+SAMPLES = 5
 _NAMESPACES = 20
 """What people are shown; JSON has them all."""
 
@@ -47,6 +47,7 @@ class Swept:
     expected: int | None = None
     _parts: dict[tuple[int, str], Tally] = field(default_factory=dict)
     _odd: int = 0
+    _odd_parts: set[str] = field(default_factory=set)
     _samples: list[Item] = field(default_factory=list)
     _started: float = field(default_factory=monotonic)
     _reclaimed: int | None = None
@@ -80,8 +81,9 @@ class Swept:
 
     def doubt(self, item: Item) -> None:
         """Count an item that is too odd to be decided."""
+        self._odd_parts.update(problem.part for problem in item.problems)
         self._odd += 1
-        if len(self._samples) < _SAMPLES:
+        if len(self._samples) < SAMPLES:
             self._samples.append(item)
 
     def leave(self, going: Going) -> None:
@@ -163,19 +165,31 @@ class Swept:
         from memctl.render.units import counted
 
         for item in self._samples:
-            faults = "; ".join(f"{each.part}: {each.reason}" for each in item.problems)
-            self.context.warn(f"{show(shown(item.prefix))} {shown(item.key)!r}: {faults}")
+            self.context.warn(f"{show(shown(item.prefix))} {shown(item.key)!r}: {faults_of(item)}")
         if self._odd:
             more = self._odd - len(self._samples)
             self.context.warn(
-                f"{counted(self._odd, 'item')} left for their odd times"
+                f"{counted(self._odd, 'item')} left for what is odd about them"
                 + (f", {more:,} of them not listed" if more else "")
-                + ": --include-odd trusts those that can be read, `memctl expire` sets an expiry right",
+                + f": {self._remedy()}",
                 outcome=3,
             )
         if self.overtaken:
             left = counted(self.overtaken, "item")
             self.context.warn(f"{left} left: somebody else kept writing meanwhile", outcome=3)
+
+    def _remedy(self) -> str:
+        """Say what helps; which times a rule counts from, it is not `expire` that sets."""
+        ways: list[str] = []
+        if self._odd_parts - {"value"}:
+            ways.append("--include-odd trusts times that can be read")
+        if "expires_at" in self._odd_parts:
+            ways.append("`memctl expire` sets an expiry right")
+        if self.policy is not None and self._odd_parts & {"created_at", "updated_at"}:
+            ways.append("`memctl doctor --fix timestamps` spells an age anew, `memctl put` begins a new one")
+        if "value" in self._odd_parts:
+            ways.append("`memctl put` replaces a value that no filter can judge")
+        return ", ".join(ways)
 
     def _sections(self) -> Iterator[Section]:
         from memctl.render import Column, Grid, Kind
@@ -232,3 +246,8 @@ class Swept:
     def _sample(self, item: Item) -> dict[str, Any]:
         problems = [{"part": each.part, "reason": each.reason} for each in item.problems]
         return {"namespace": shown(item.prefix).split("."), "key": shown(item.key), "problems": problems}
+
+
+def faults_of(item: Item) -> str:
+    """Say in one line what is odd about an item."""
+    return "; ".join(f"{each.part}: {each.reason}" for each in item.problems)

@@ -81,7 +81,7 @@ def run(context: Context, order: Order, stop: Stop | None = None) -> None:
 
     target = None if context.is_dry_run else context.open_to_write(context.address())
     store: Store = context.open() if target is None else target
-    if Capability.EXPIRY not in store.capabilities and not order.policy_only:
+    if Capability.EXPIRY not in store.capabilities and order.policy is None:
         raise no_expiry()
     if order.pattern is not None and order.pattern.is_literal and stop is None:
         scope = order.pattern.scope
@@ -90,6 +90,9 @@ def run(context: Context, order: Order, stop: Stop | None = None) -> None:
     swept = Swept(context, store.address, order.policy)
     if target is None:
         swept.look_at(sweep.find(store, swept.doubt))
+        context.rehearse(store, "DELETE")
+        if swept.total.items:
+            context.would_write()
     else:
         _Round(context, order, sweep, target, swept, stop).run()
     if stop is None or swept.is_news or context.is_verbose or context.output != "table":

@@ -53,7 +53,7 @@ def undo(
         )
     scope = Scope(namespaces.parse_exact(ns), descend=key is None)
     work = Work(context, "restored")
-    with opened(context) as (store, target):
+    with opened(context, "INSERT", "UPDATE", "DELETE") as (store, target):
         past = remembering(store)
         if key is not None and to is None and to_time is None:
             latest = next(past.entries(scope, key=key), None)

@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memctl.cli.context import Context
-from memctl.errors import MemctlError, NoStore, Refused
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
     from memctl.archive import Verdict
     from memctl.render import Report, Section
 
@@ -33,10 +30,11 @@ def verify(
     from memctl.archive import Unreadable, read
     from memctl.archive import verify as check
     from memctl.cli.progress import progress
+    from memctl.cli.sides import opened
     from memctl.render import Report
 
     context: Context = ctx.obj
-    stream = context.environment.stdin if file == "-" else _opened(context, file)
+    stream = context.environment.stdin if file == "-" else opened(context, file)
     try:
         reader = read(stream)
     except Unreadable as error:
@@ -51,17 +49,6 @@ def verify(
         context.outcomes.add(4)
     elif verdict.kind != "archive":
         context.note(f"it is {_KINDS[verdict.kind]}, no archive: nothing proves that it is complete")
-
-
-def _opened(context: Context, file: str) -> BinaryIO:
-    try:
-        return context.until_the_end((context.environment.folder / file).open("rb"))
-    except FileNotFoundError:
-        raise NoStore(f"there is no file {file}", code="missing") from None
-    except PermissionError:
-        raise Refused(f"{file} may not be read", hint="check the permissions of file and folder") from None
-    except OSError as error:
-        raise MemctlError(f"{file} cannot be read: {error.strerror}") from None
 
 
 def _report(file: str, verdict: Verdict) -> Report:

@@ -8,29 +8,63 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from memctl.blocks import Block
 from memctl.instants import from_datetime
 from memctl.model import Instant, Item, Namespace, Position, Problem, Scope
-from memctl.store import Batch, Capability, Change, Setup, Store
+from memctl.store import Batch, Capability, Change, Setup, Store, Target
 
 if TYPE_CHECKING:
     from memctl.addresses import Address
     from memctl.stores.postgres.holding import Judge
+    from memctl.stores.postgres.trial import ValueTrial
 
 
 class _Doubts:
-    """Stands where a server would be asked: takes everything for held, and remembers that it was asked."""
+    """Stands where a server would be asked about its tables: takes names for held, and remembers that it was asked.
 
-    def __init__(self) -> None:
+    About values it asks PostgreSQL itself, which takes no table.
+    """
+
+    def __init__(self, address: Address, timeout: float) -> None:
         self.met = False
+        self._address, self._timeout = address, timeout
+        self._server: ValueTrial | None = None
 
-    def value(self, value: bytes) -> str | None:  # noqa: ARG002
-        self.met = True
-        return None
+    def value(self, value: bytes) -> str | None:
+        if self._address.scheme != "postgres":
+            self.met = True
+            return None
+        if self._server is None:
+            from memctl.stores.postgres.trial import ValueTrial
+
+            self._server = ValueTrial(self._address.target, timeout=self._timeout)
+        return self._server.value(value)
 
     def fits(self, prefix: str, key: str, fields: Sequence[str]) -> bool:  # noqa: ARG002
         self.met = True
         return True
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
+
+class Widened:
+    """A store that is there, in a rehearsal of `--init` that would give it the tables of vectors."""
+
+    def __init__(self, store: Target, planned: Planned) -> None:
+        self._store, self._planned = store, planned
+        self.capabilities = store.capabilities | {Capability.VECTORS}
+
+    def unholdable(self, item: Item) -> tuple[Problem, ...]:
+        """Return what the tables could not hold, those that would be made among them."""
+        there = self._store.unholdable(msgspec.structs.replace(item, vectors=()))
+        return (*there, *(fault for fault in self._planned.unholdable(item) if fault.part == "vectors"))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
 
 
 class Planned:
@@ -41,12 +75,14 @@ class Planned:
     moved = False
     lock_seconds = 0.0
 
-    def __init__(self, address: Address, setup: Setup, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, address: Address, setup: Setup, clock: Callable[[], datetime], *, timeout: float
+    ) -> None:
         self.kind: str = address.scheme
         self.address = address.target if address.scheme == "sqlite" else "the target"
         self._setup = setup
         self._clock = clock
-        self._doubts = _Doubts()
+        self._doubts = _Doubts(address, timeout)
         vectors = {Capability.VECTORS} if setup.dims is not None else set()
         self.capabilities = frozenset({Capability.EXPIRY, Capability.TIMES} | vectors)
 
@@ -118,4 +154,5 @@ class Planned:
         """Do nothing."""
 
     def close(self) -> None:
-        """Do nothing."""
+        """Let go of the server, if it was asked."""
+        self._doubts.close()

@@ -64,7 +64,12 @@ GOOD = b'{"namespace":"users.ana","key":"k","value":{"n":1}}'
         (b'{"namespace":"a","key":"k","value_base64":"!"}', "`value_base64` is no base64"),
         (
             b'{"namespace":"a","key":"k","value":null,"problems":[{"part":"value","reason":"x"}]}',
-            "could not decode",
+            "could not decode its value",
+        ),
+        (
+            b'{"namespace":"a","key":"k","value":{},"expires_at":null,"problems":[{"part":"expires_at","reason":"x"},'
+            b'{"part":"value","reason":"not an object"}]}',
+            "could not decode its expires_at: export an archive instead",
         ),
         (b"[" * 100_000, "nested too deeply"),
     ],
@@ -101,6 +106,7 @@ def test_a_bad_element_is_told_and_the_others_are_read():
         (b"\x1f\x8b\x08 this is no gzip", "broken"),
         (b"\x1f\x8b", "end in the middle"),
         (b'{"memctl_archive":2,"source":"x"}\n', "version 2"),
+        (b'{"memctl_archive":"1","source":"x"}\n', 'changed: a version is a number, not "1"'),
         (b'{"memctl_archive":1,"source":5}\n', "first line of the archive was changed"),
         (b'{"memctl_archive":1,"source":\n', "first line of the archive was changed"),
     ],
@@ -147,7 +153,7 @@ def test_a_block_that_was_taken_out_is_found():
     rows = archive(many(3 * BLOCK_LINES)).splitlines(keepends=True)
     size = BLOCK_LINES + 1
     assert (
-        "1 blocks before it are missing" in _damage(b"".join(rows[: 1 + size] + rows[1 + 2 * size :])).message
+        "1 block before it is missing" in _damage(b"".join(rows[: 1 + size] + rows[1 + 2 * size :])).message
     )
 
 
@@ -185,6 +191,12 @@ def test_lines_out_of_order_and_repeated_are_told():
     one, two = item("a"), item("b")
     assert faults(archive([two, one])) == {3: "out of order: archives are sorted by namespace and key"}
     assert faults(archive([one, one])) == {3: "the same namespace and key as in the line before"}
+
+
+def test_a_value_is_shown_as_it_is_stored_but_for_null():
+    problems = b'"problems":[{"part":"value","reason":"not an object"}]}'
+    assert faults(b'{"namespace":"a","key":"k","value":[1],' + problems) == {}
+    assert "its value" in faults(b'{"namespace":"a","key":"k","value":null,' + problems)[1]
 
 
 def test_repeated_names_are_told_in_bare_lines():

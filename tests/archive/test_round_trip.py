@@ -57,16 +57,24 @@ _INSTANTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st
 _RAW = st.binary(max_size=5) | _TEXTS | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False)
 
 
+_TEXT_EMBEDDING = Problem("embedding", "no BLOB", "[0.25, 1e-3]")
+
+
 @st.composite
 def _vectors(draw: st.DrawFn) -> tuple[Vector, ...]:
     fields = sorted(draw(st.sets(_TEXTS, max_size=2)), key=encode)
     found = []
     for field in fields:
         octets = draw(st.none() | st.binary(max_size=16).map(lambda octets: octets[: len(octets) // 4 * 4]))
-        problems: tuple[Problem, ...] = () if octets is not None else (Problem("embedding", "null"),)
-        if draw(st.booleans()):
-            problems += (Problem("created_at", "no time", draw(_RAW)),)
+        problems: tuple[Problem, ...] = ()
+        if octets is None:
+            problems = (draw(st.sampled_from([Problem("embedding", "null"), _TEXT_EMBEDDING])),)
         times = [draw(st.none() | _INSTANTS) for _ in range(2)]
+        for part, time in zip(("created_at", "updated_at"), times, strict=True):
+            if draw(st.booleans()):
+                problems += (Problem(part, "no time", draw(_RAW)),)
+            elif time is None:
+                problems += (Problem(part, "null"),)
         found.append(Vector(field, len(octets or b"") // 4, octets, *times, problems))
     return tuple(found)
 

@@ -11,7 +11,7 @@ import json
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -173,45 +173,128 @@ def expire(store: str, count: str, carriers: str) -> None:
 
     They lie all over the store, and expired at other times than they were written at.
     """
-    alive, gone = int(count) - int(carriers), int(carriers)
     with _connected(store) as (execute, is_postgres):
         past = "now() - interval '1 minute' * {}" if is_postgres else "datetime('now', (-{}) || ' minutes')"
         execute("UPDATE store SET expires_at = NULL, ttl_minutes = NULL WHERE expires_at IS NOT NULL")
+        _choose(execute, int(count), int(carriers))
         execute(
-            "CREATE TEMP TABLE chosen AS SELECT prefix, key, row_number() OVER (PARTITION BY carries) AS place, "
-            "carries, count(*) OVER (PARTITION BY carries) AS many FROM (SELECT s.prefix, s.key, "
-            "EXISTS (SELECT 1 FROM store_vectors v WHERE v.prefix = s.prefix AND v.key = s.key) AS carries "
-            "FROM store s) AS s"
+            f"UPDATE store SET ttl_minutes = 60, expires_at = {past.format('((place * 7919) % 100000 + 60)')} "
+            "FROM chosen AS c WHERE c.prefix = store.prefix AND c.key = store.key"
         )
-        for carries, wanted in (("carries", gone), ("NOT carries", alive)):
-            execute(
-                f"UPDATE store SET ttl_minutes = 60, expires_at = {past.format('((place * 7919) % 100000 + 60)')} "
-                f"FROM chosen AS c WHERE c.prefix = store.prefix AND c.key = store.key AND {carries} "
-                # every n-th, spread evenly
-                f"AND place * {wanted} / many <> (place - 1) * {wanted} / many"
-            )
         if is_postgres:
             execute("VACUUM ANALYZE store")
+
+
+def gather(store: str, prefix: str, count: str, carriers: str) -> None:
+    """No baseline: puts `count` items, `carriers` of them with vectors, into namespaces under `prefix`.
+
+    Their rows lie all over the store still, as those do that agents have written over months.
+    """
+    with _connected(store) as (execute, is_postgres):
+        _choose(execute, int(count), int(carriers))
+        if is_postgres:
+            execute("SET session_replication_role = replica")  # there is no ON UPDATE CASCADE
+        for table in ("store_vectors", "store"):
+            execute(
+                f"UPDATE {table} SET prefix = '{prefix}.' || {table}.prefix "
+                f"FROM chosen AS c WHERE c.prefix = {table}.prefix AND c.key = {table}.key"
+            )
+        if is_postgres:
+            for table in ("store", "store_vectors"):
+                execute(f"VACUUM ANALYZE {table}")
+
+
+def _choose(execute: Callable[[str], object], count: int, carriers: int) -> None:
+    """Make a table `chosen` of `count` items, `carriers` of them with vectors, spread evenly."""
+    execute(
+        "CREATE TEMP TABLE candidates AS SELECT prefix, key, row_number() OVER (PARTITION BY carries) AS place, "
+        "carries, count(*) OVER (PARTITION BY carries) AS many FROM (SELECT s.prefix, s.key, "
+        "EXISTS (SELECT 1 FROM store_vectors v WHERE v.prefix = s.prefix AND v.key = s.key) AS carries "
+        "FROM store s) AS s"
+    )
+    every = "place * {0} / many <> (place - 1) * {0} / many"
+    execute(
+        "CREATE TEMP TABLE chosen AS SELECT prefix, key, place FROM candidates "
+        f"WHERE carries AND {every.format(carriers)} OR NOT carries AND {every.format(count - carriers)}"
+    )
+    execute("CREATE INDEX chosen_names ON chosen (prefix, key)")
 
 
 def bare_sweep(store: str, rows: str, pause: str) -> None:
     """Two DELETE statements a batch, of the same rows as memctl's, with the same pauses."""
     with _connected(store) as (execute, is_postgres):
-        now, number = ("now()", "bigserial") if is_postgres else ("datetime('now')", "INTEGER PRIMARY KEY")
-        execute(f"CREATE TEMP TABLE gone (place {number}, prefix TEXT, key TEXT)")
-        order = 'prefix USING ~<~, key COLLATE "C"' if is_postgres else "prefix, key"
-        execute(
-            "INSERT INTO gone (prefix, key) SELECT prefix, key FROM store "
-            f"WHERE expires_at < {now} ORDER BY {order}"
-        )
-        ((count,),) = execute("SELECT count(*) FROM gone")
-        for start in range(1, count + 1, int(rows)):
-            chosen = f"SELECT prefix, key FROM gone WHERE place BETWEEN {start} AND {start + int(rows) - 1}"
-            execute("BEGIN" if is_postgres else "BEGIN IMMEDIATE")
-            for table in ("store_vectors", "store"):
-                execute(f"DELETE FROM {table} WHERE (prefix, key) IN ({chosen})")
-            execute("COMMIT")
-            time.sleep(float(pause))
+        now = "now()" if is_postgres else "datetime('now')"
+        _in_batches(execute, is_postgres, f"expires_at < {now}", int(rows), float(pause), _DELETES)
+
+
+def bare_rm(store: str, prefix: str, rows: str, pause: str, hold: str | None = None) -> None:
+    """The same of a subtree; with `hold` a batch has as many rows as are done in so many seconds, `rows` at most."""
+    with _connected(store) as (execute, is_postgres):
+        below = _below(prefix, is_postgres)
+        _in_batches(execute, is_postgres, below, int(rows), float(pause), _DELETES, hold and float(hold))
+
+
+def bare_mv(store: str, prefix: str, new: str, rows: str, pause: str, hold: str | None = None) -> None:
+    """Two UPDATE statements a batch; three on Postgres, where a row that vectors refer to keeps its name."""
+    name = f"'{new}' || substr(prefix, {len(prefix) + 1})"
+    names = f"UPDATE {{}} SET prefix = {name} WHERE (prefix, key) IN ({{chosen}})"
+    with _connected(store) as (execute, is_postgres):
+        if is_postgres:
+            others = _ITEM.removeprefix("prefix, ")
+            statements = (
+                f"INSERT INTO store ({_ITEM}) SELECT {name}, {others} FROM store WHERE (prefix, key) IN ({{chosen}})",
+                names.replace("{}", "store_vectors"),
+                _DELETES[1],
+            )
+        else:
+            statements = tuple(names.replace("{}", table) for table in ("store_vectors", "store"))
+        below = _below(prefix, is_postgres)
+        _in_batches(execute, is_postgres, below, int(rows), float(pause), statements, hold and float(hold))
+
+
+_DELETES = tuple(
+    f"DELETE FROM {table} WHERE (prefix, key) IN ({{chosen}})" for table in ("store_vectors", "store")
+)
+
+
+def _below(prefix: str, is_postgres: bool) -> str:
+    if is_postgres:
+        return f"(prefix = '{prefix}' OR prefix ~>=~ '{prefix}.' AND prefix ~<~ '{prefix}/')"
+    return f"(prefix = '{prefix}' OR prefix >= '{prefix}.' AND prefix < '{prefix}/')"
+
+
+def _in_batches(
+    execute: Callable[[str], list[tuple[Any, ...]]],
+    is_postgres: bool,
+    condition: str,
+    rows: int,
+    pause: float,
+    statements: Sequence[str],
+    hold: float | None = None,
+) -> None:
+    """Run statements on the rows that fit a condition, in byte order, a transaction for every `rows` of them."""
+    most = rows
+    rows = most if hold is None else min(most, 50)
+    number = "bigserial" if is_postgres else "INTEGER PRIMARY KEY"
+    execute(f"CREATE TEMP TABLE meant (place {number}, prefix TEXT, key TEXT)")
+    order = 'prefix USING ~<~, key COLLATE "C"' if is_postgres else "prefix, key"
+    execute(
+        f"INSERT INTO meant (prefix, key) SELECT prefix, key FROM store WHERE {condition} ORDER BY {order}"
+    )
+    ((count,),) = execute("SELECT count(*) FROM meant")
+    start = 1
+    while start <= count:
+        chosen = f"SELECT prefix, key FROM meant WHERE place BETWEEN {start} AND {start + rows - 1}"
+        execute("BEGIN" if is_postgres else "BEGIN IMMEDIATE")
+        began = time.perf_counter()
+        for statement in statements:
+            execute(statement.format(chosen=chosen))
+        worked = time.perf_counter() - began
+        execute("COMMIT")
+        time.sleep(pause)
+        start += rows
+        if hold is not None:
+            rows = max(20, min(most, int(rows * min(hold / worked, 2))))
 
 
 @contextmanager
@@ -242,7 +325,10 @@ _BASELINES: tuple[Callable[..., None], ...] = (
     api_read,
     api_move,
     expire,
+    gather,
     bare_sweep,
+    bare_rm,
+    bare_mv,
 )
 
 

@@ -93,6 +93,26 @@ def test_renamed(memctl: Memctl, store: Path) -> None:
     assert memctl("diff", store, target, "a.ana", "--map", rule).code == 0
 
 
+def test_two_items_of_one_name(memctl: Memctl, store: Path) -> None:
+    error = memctl.refuse("diff", store, store, "--map", "users.ana=u", "--map", "users.bo=u", code=1)
+    assert (error["code"], error["message"]) == (
+        "collision",
+        "--map gives two items the same name: u.prefs seat",
+    )
+
+
+def test_a_namespace_that_neither_holds(memctl: Memctl, store: Path, other: Path) -> None:
+    archive = memctl.folder / "one.jsonl"
+    assert memctl("-s", store, "export", "-f", archive).code == 0
+    for a, b in ((store, other), (archive, other), (store, archive)):
+        error = memctl.refuse("diff", a, b, "users.ana.pref", code=5)
+        assert "'users.ana.pref'" in error["message"]
+        assert "nearest: users.ana.prefs" in error["hint"]
+    assert memctl.refuse("diff", archive, archive, "users.cho", code=5)["hint"]
+    assert memctl("diff", store, other, "users.*.nothing").code == 0
+    assert memctl("diff", store, other, "zoo").code == 4  # one of them is enough
+
+
 @pytest.mark.parametrize(
     "options", [["-s", "x.db"], ["--schema", "x"], ["--table", "x"], ["--ignore", "colour"], ["--map", "a"]]
 )

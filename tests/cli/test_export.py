@@ -232,7 +232,7 @@ class TestFiles:
         before = sorted(os.listdir(tmp_path))
         outcome = memctl("-n", "-s", store, "export", "-f", "out.jsonl")
         assert outcome.code == 0
-        assert "6 items and 4 vectors would be exported" in outcome.err
+        assert "6 items and 4 vectors (2.5 kB) would be exported" in outcome.err
         assert sorted(os.listdir(tmp_path)) == before
 
     def test_a_dash_is_standard_output(self, memctl: Memctl, store: Path) -> None:

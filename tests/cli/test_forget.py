@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib
 import json
+import os
+import signal
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -13,10 +16,12 @@ from typing import Any
 
 import pytest
 
+from memctl.errors import Busy
 from tests.cli.conftest import ITEMS, MakeStore
 from tests.contract.backends import RawItem, vector
+from tests.databases import Database
 from tests.invocation import Memctl, exact
-from tests.writers import Index, sqlite_store
+from tests.writers import Index, postgres_store, sqlite_store
 
 SECRET = "peregrine-falcon"
 """A word that stands in everything that is the subject's, keys and values."""
@@ -113,6 +118,7 @@ def test_an_open_reader_keeps_octets_and_is_told(memctl: Memctl, written: Path) 
     outcome = memctl("-o", "json", "-s", written, "forget", "users.bo", "--yes")
     assert outcome.code == 5  # nothing is stored there any more
     assert outcome.json()["bytes_erased"] is True
+    assert "no octet is left of what was deleted earlier" in outcome.err
     assert SECRET.encode() not in octets(written)
 
 
@@ -153,6 +159,7 @@ def test_a_dry_run_lists_and_changes_nothing(memctl: Memctl, make_store: MakeSto
         ("users.al.facts", "bo", ["key"]),
         ("users.al.facts", "friend", ["value"]),
     ]
+    assert receipt["mentions"] == 3
     outcome = memctl("-s", path, "forget", "users.bo", "--dry-run")
     assert "leaves users.bo_2" in outcome.err
     assert "Named elsewhere, and left: 3" in outcome.out
@@ -175,10 +182,12 @@ def test_every_store_that_is_named(memctl: Memctl, tmp_path: Path) -> None:
             agent.put(("users", "bo"), "a", {"text": SECRET})
             if path is not paths[2]:
                 agent.put(("users", "al"), "a", {"text": "stays"})
+    twice = ("-s", paths[0].name)  # the same in other words
     receipt = memctl.json(
-        "-s", paths[0], "-s", paths[1], "forget", "users.bo", "--yes", "--receipt", "r.json"
+        "-s", paths[0], *twice, "-s", paths[1], "forget", "users.bo", "--yes", "--receipt", "r.json"
     )
     assert receipt["items"] == 2
+    assert (receipt["mentions"], receipt["mentioned"]) == (None, None)  # nobody has looked
     assert [(each["store"], each["items"], each["bytes_erased"]) for each in receipt["stores"]] == [
         (str(paths[0]), 1, True),
         (str(paths[1]), 1, True),
@@ -203,9 +212,35 @@ def test_everything_needs_all(memctl: Memctl, store: Path) -> None:
 
 
 def test_a_subject_that_nobody_knows(memctl: Memctl, store: Path) -> None:
-    outcome = memctl("-s", store, "forget", "users.nobody", "--yes")
-    assert outcome.code == 5
-    assert "nothing is stored under users.nobody" in outcome.err
+    for options in (("--dry-run",), ("--yes",)):
+        outcome = memctl("-s", store, "forget", "users.nobody", *options)
+        assert outcome.code == 5
+        assert "nothing is stored under users.nobody" in outcome.err
+        assert memctl("-s", store, "forget", "nobody.*", *options).code == 0
+    assert 'nothing is stored under ""' in memctl("-s", store, "forget", "", "--dry-run").err
+
+
+def test_one_of_two_that_nobody_knows(memctl: Memctl, store: Path) -> None:
+    outcome = memctl("-o", "json", "-s", store, "forget", "users.bo", "users.anna", "--yes")
+    assert (outcome.code, outcome.json()["items"]) == (5, 1)
+    assert "nothing is stored under users.anna\n  nearest: users.ana" in outcome.err
+
+
+def test_an_empty_text_is_no_mention(memctl: Memctl, store: Path) -> None:
+    options = ("-s", store, "forget", "users.bo", "--mentions", "", "--yes")
+    assert memctl.refuse(*options, code=2)["code"] == "usage"
+
+
+def test_what_is_left_in_history_alone(memctl: Memctl, store: Path) -> None:
+    assert memctl("-s", store, "history", "on").code == 0
+    assert memctl("-s", store, "rm", "users.bo.prefs", "--yes").code == 0
+    outcome = memctl("-o", "json", "-s", store, "forget", "users.bo", "--dry-run")
+    assert outcome.code == 0
+    assert "nothing is stored" not in outcome.err
+    assert "1 in its history" in outcome.err
+    receipt = memctl.json("-s", store, "forget", "users.bo", "--yes")
+    assert [each["stores"][0]["history"] for each in (outcome.json(), receipt)] == [1, 1]
+    assert memctl("-s", store, "forget", "users.bo", "--dry-run").code == 5
 
 
 def test_by_pattern_in_several_namespaces(memctl: Memctl, store: Path) -> None:
@@ -275,13 +310,129 @@ def test_interrupted_halfway_it_can_be_run_again(
         return apply(self, changes)
 
     monkeypatch.setattr(SqliteWriter, "apply", interrupted)
-    assert memctl("-s", path, "forget", "users.bo", "--yes", "--receipt", "r.json").code == 130
-    assert not (memctl.folder / "r.json").exists()
+    outcome = memctl("-o", "json", "-s", path, "forget", "users.bo", "--yes", "--receipt", "r.json")
+    assert outcome.code == 130
+    assert f"{calls[0]} items erased until then: interrupted" in outcome.err
+    receipt = exact((memctl.folder / "r.json").read_bytes())
+    assert receipt == outcome.json()
+    assert (receipt["items"], receipt["vectors"], receipt["bytes_erased"]) == (calls[0], calls[0], False)
+    assert (receipt["stores"][0]["why_not"], receipt["stores"][0]["siblings"]) == (["interrupted"], None)
     with closing(sqlite3.connect(path)) as connection:
         left = connection.execute(
             "SELECT count(*), (SELECT count(*) FROM store_vectors) FROM store"
         ).fetchone()
     assert left == (120 - calls[0], 120 - calls[0])
     monkeypatch.setattr(SqliteWriter, "apply", apply)
-    receipt = memctl.json("-s", path, "forget", "users.bo", "--yes", "--receipt", "r.json")
+    receipt = memctl.json("-s", path, "forget", "users.bo", "--yes", "--receipt", "again.json")
     assert (receipt["items"], receipt["bytes_erased"]) == (120 - calls[0], True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_midst_of_a_commit_waits_for_its_end(
+    memctl: Memctl, make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    from memctl.stores.sqlite.writer import SqliteWriter
+
+    path = make_store(RawItem("users.bo", f"{n:03}") for n in range(120))
+    apply, handler = SqliteWriter.apply, signal.getsignal(number)
+
+    def signalled(self: SqliteWriter, changes: Any) -> Any:
+        left = apply(self, changes)
+        os.kill(os.getpid(), number)  # done, and nobody has counted it yet
+        return left
+
+    monkeypatch.setattr(SqliteWriter, "apply", signalled)
+    receipt = memctl.json("-s", path, "forget", "users.bo", "--yes", code=130)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM store").fetchone() == (120 - receipt["items"],)
+    assert receipt["stores"][0]["why_not"] == ["interrupted"]
+    assert signal.getsignal(number) is handler
+
+
+def test_no_store_is_touched_where_one_is_locked(memctl: Memctl, tmp_path: Path) -> None:
+    paths = [tmp_path / "one.db", tmp_path / "two.db"]
+    for path in paths:
+        with sqlite_store(path) as agent:
+            agent.put(("users", "bo"), "a", {"text": SECRET})
+    before = paths[0].read_bytes()
+    options = ("-s", paths[0], "-s", paths[1], "--timeout", "0.2", "forget", "users.bo", "--yes")
+    with closing(sqlite3.connect(paths[1], isolation_level=None)) as agent:
+        agent.execute("BEGIN IMMEDIATE")
+        assert memctl.refuse(*options, code=11)["code"] == "busy"
+    assert paths[0].read_bytes() == before
+
+
+def test_a_store_that_fails_after_another_is_told_in_the_receipt(
+    memctl: Memctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memctl.stores.sqlite.writer import SqliteWriter
+
+    paths = [tmp_path / f"{name}.db" for name in ("one", "two", "three")]
+    for path in paths:
+        with sqlite_store(path) as agent:
+            agent.put(("users", "bo"), "a", {"text": SECRET})
+    apply = SqliteWriter.apply
+
+    def locked(self: SqliteWriter, changes: Any) -> Any:
+        if self.path == paths[1]:
+            raise Busy("two.db is locked by another process")
+        return apply(self, changes)
+
+    monkeypatch.setattr(SqliteWriter, "apply", locked)
+    stores = (part for path in paths for part in ("-s", path))
+    outcome = memctl("-o", "json", *stores, "forget", "users.bo", "--yes", "--receipt", "r.json")
+    assert (outcome.code, outcome.error["code"]) == (11, "busy")
+    receipt = outcome.json()
+    assert exact((tmp_path / "r.json").read_bytes()) == receipt
+    assert (receipt["items"], receipt["bytes_erased"]) == (1, False)
+    assert [(each["items"], each["bytes_erased"], each["why_not"]) for each in receipt["stores"]] == [
+        (1, True, []),
+        (0, False, ["two.db is locked by another process"]),
+        (0, False, ["it was not reached"]),
+    ]
+
+
+def test_no_space_to_write_the_file_anew(
+    memctl: Memctl, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memctl.stores.sqlite import connect
+    from memctl.stores.sqlite.looking import Connection
+
+    class Full(Connection):
+        def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+            if sql == "VACUUM":
+                raise sqlite3.OperationalError("database or disk is full")
+            return super().execute(sql, *parameters)
+
+    monkeypatch.setattr(connect, "connection_class", lambda: Full)
+    receipt = memctl.json("-s", store, "forget", "users.ana", "--yes", code=3)
+    assert (receipt["items"], receipt["bytes_erased"]) == (4, False)
+    [reason] = receipt["stores"][0]["why_not"]
+    assert reason == f"VACUUM did not get through: {store}: database or disk is full"
+
+
+def test_a_receipt_that_cannot_be_written_is_shown_all_the_same(
+    memctl: Memctl, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memctl import archive
+
+    def full(_path: Path) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(archive, "new_file", full)
+    outcome = memctl("-o", "json", "-s", store, "forget", "users.bo", "--yes", "--receipt", "r.json")
+    assert (outcome.code, outcome.json()["items"]) == (1, 1)
+    assert "the receipt could not be written to r.json: No space left on device" in outcome.err
+
+
+def test_a_role_that_may_not_delete(memctl: Memctl, database: Database) -> None:
+    with postgres_store(database.url) as agent:
+        agent.put(("users", "bo"), "a", {"text": SECRET})
+    options = ("-s", database.role("USAGE ON SCHEMA public", "SELECT, UPDATE ON store"), "forget", "users.bo")
+    outcome = memctl("-o", "json", *options, "--dry-run")
+    assert (outcome.code, outcome.json()["items"]) == (12, 1)
+    assert "no DELETE on table store" in outcome.err
+    assert memctl.refuse(*options, "--yes", code=12)["code"] == "refused"
+    allowed = database.role("USAGE ON SCHEMA public", "SELECT, DELETE ON store")
+    assert memctl("-s", allowed, "forget", "users.bo", "--dry-run").code == 0
+    assert memctl.json("-s", allowed, "forget", "users.bo", "--yes")["items"] == 1

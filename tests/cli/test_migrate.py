@@ -45,7 +45,7 @@ def test_to_postgres_and_what_it_cannot_hold(memctl: Memctl, store: Path, databa
     error = memctl.refuse("migrate", store, database.url, "--init", code=1)
     assert error["code"] == "rejected"
     assert "1 × ttl_minutes: not a whole number of minutes" in error["message"]
-    assert f"{PREFS} meal" in error["message"]
+    assert f"{PREFS} 'meal'" in error["message"]
     assert database.execute("SELECT to_regclass('store')") == [(None,)]
     outcome = memctl(
         "migrate", store, database.url, "--init", "--on-error", "skip", "--rejects", "rejects", "-o", "json"
@@ -61,8 +61,8 @@ def test_to_postgres_and_what_it_cannot_hold(memctl: Memctl, store: Path, databa
 def test_verify_tells_what_differs(memctl: Memctl, store: Path, database: Database) -> None:
     outcome = memctl("migrate", store, database.url, "--init", "--round-ttl", "up", "--verify")
     assert outcome.code == 4
-    assert "verified: 1 items differ, 5 are equal" in outcome.err
-    assert f"{PREFS} meal: ttl_minutes" in outcome.err
+    assert "verified: 1 item differs, 5 are equal" in outcome.err
+    assert f"{PREFS} 'meal': ttl_minutes" in outcome.err
 
 
 def test_a_selection(memctl: Memctl, store: Path, target: Path) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import ITEMS, PREFS
+from tests.cli.conftest import ITEMS, PREFS, MakeStore
+from tests.contract.backends import RawItem
 from tests.invocation import Memctl
 
 TEXT = """
@@ -104,3 +105,44 @@ def test_an_item_that_is_not_there(memctl: Memctl, store: Path, policy: str) -> 
     assert (
         memctl.refuse("policy", "check", policy, "--item", PREFS, "seat", code=2)["code"] == "no-store-named"
     )
+
+
+def test_a_value_that_no_filter_can_judge(memctl: Memctl, make_store: MakeStore) -> None:
+    """Not decided: neither by the rule that may fit nor by the one behind it, unless its own expiry has come."""
+    texts = {
+        "cut": '{"ok": fal',
+        "deep": "[" * 5_000,
+        "huge": '{"n": 1e99999999999999999999}',
+        "read": '{"ok": false}',
+    }
+    items = [RawItem("a", key, value) for key, value in texts.items()]
+    items += [RawItem("a", "gone", "{", expires_at="2026-11-30T07:00:00.000000Z"), RawItem("b", "cut", "{")]
+    store = make_store(items)
+    (memctl.folder / "p.toml").write_text(
+        '[[rule]]\nname = "pinned"\nnamespace = "a"\nfilter = "ok=true"\nkeep = "forever"\n[[rule]]\nkeep = "1m"\n'
+    )
+    found = memctl.json("-s", store, "policy", "check", "p.toml", code=3)
+    assert (found["goes"], found["undecided"]) == (3, 3)
+    assert found["rules"][1]["decides"] == 3
+    outcome = memctl("-s", store, "policy", "check", "p.toml", "--item", "a", "cut")
+    assert outcome.code == 3
+    assert "a cut: is left alone" in outcome.out
+    assert "value: no valid JSON" in outcome.err
+    swept = memctl.json("-s", store, "sweep", "--policy", "p.toml", "--yes", code=3)
+    assert (swept["items"], swept["rejected"]) == (3, 3)
+    assert [(each["key"], each["problems"][-1]["part"]) for each in swept["odd"]] == [
+        ("cut", "value"), ("deep", "value"), ("huge", "value"),
+    ]  # fmt: skip
+    outcome = memctl("-s", store, "sweep", "--policy", "p.toml")
+    assert "a 'cut': value: no valid JSON" in outcome.err
+    assert "`memctl put` replaces a value" in outcome.err
+    assert "--include-odd" not in outcome.err
+
+
+def test_an_age_that_is_odd(memctl: Memctl, make_store: MakeStore) -> None:
+    store = make_store([RawItem("a", "k", "{}", updated_at=None)])
+    (memctl.folder / "p.toml").write_text('[[rule]]\nkeep = "1m"\n')
+    outcome = memctl("-s", store, "sweep", "--policy", "p.toml", "--yes")
+    assert outcome.code == 3
+    assert "memctl doctor --fix timestamps" in outcome.err
+    assert "memctl expire" not in outcome.err

@@ -6,13 +6,14 @@ import json
 import shlex
 import stat
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import PREFS, SEAT
-from tests.contract.backends import SqliteBackend
+from tests.cli.conftest import PREFS, SEAT, MakeStore
+from tests.contract.backends import RawItem, SqliteBackend, vector
 from tests.invocation import Memctl
 from tests.writers import postgres_store, sqlite_store
 
@@ -43,7 +44,8 @@ class TestValue:
         assert memctl.refuse("-s", store, "put", "a", "k", code=2)["code"] == "usage"
 
     def test_every_digit_stays(self, memctl: Memctl, store: Path) -> None:
-        text = '{"big":123456789012345678901234567890,"exact":1.10,"tiny":1e-400,"again":-0.0}'
+        text = '{"big":18446744073709551615,"least":-9223372036854775808,"long":1234567890123456789.01234,"exact":1.10,'
+        text += '"tiny":1e-400,"again":-0.0}'
         memctl.json("-s", store, "put", "a", "k", text)
         memctl.json("-s", store, "put", "a", "k", '{"new":0.10}', "--merge")
         assert value(memctl, store, "a", "k") == text[:-1] + ',"new":0.10}'
@@ -58,6 +60,63 @@ class TestValue:
             == "invalid-value"
         )
         assert store.read_bytes() == before
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ('{"x": 1e400}', "x: a number past what a double holds"),
+            ('{"a": {"b": [1, -1e999]}}', "a.b[1]: a number past"),
+            ('{"x": 1e400, "x": 1}', "number is infinity"),
+            ('{"x": 18446744073709551616}', "x: a whole number past 64 bits"),
+            ('{"x": -9223372036854775809}', "x: a whole number past 64 bits"),
+            (f'{{"x": 1{"0" * 5000}}}', "x: a whole number past 64 bits"),
+            (f'{{"x": {"[" * 254}{"]" * 254}}}', "nested deeper than 254 levels"),
+            (f'{{"x": {"[" * 20_000}{"]" * 20_000}}}', "nested"),
+        ],
+    )
+    def test_what_an_agent_could_not_write_or_read(
+        self, memctl: Memctl, store: Path, text: str, said: str
+    ) -> None:
+        before = store.read_bytes()
+        error = memctl.refuse("-s", store, "put", "a", "k", "-", stdin=text.encode(), code=2)
+        assert error["code"] == "invalid-value"
+        assert said in error["message"]
+        assert store.read_bytes() == before
+
+    @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+    def test_the_library_agrees_about_values(
+        self, memctl: Memctl, kind: str, request: pytest.FixtureRequest
+    ) -> None:
+        sample: Any = request.getfixturevalue(f"{kind}_sample")
+        address = sample if kind == "sqlite" else sample.url
+        values: list[Any] = [2**64 - 1, 2**64, -(2**63), -(2**63) - 1, 1.5, True]
+        for levels in (253, 254):
+            nested: Any = []
+            for _ in range(levels - 1):
+                nested = [nested]
+            values.append(nested)
+        with sqlite_store(sample) if kind == "sqlite" else postgres_store(address) as agent:
+            for number, value in enumerate(values):
+                try:
+                    agent.put(("z",), "k", {"x": value})
+                    is_taken = True
+                except Exception:  # the library's are of many kinds
+                    is_taken = False
+                text = json.dumps({"x": value})
+                outcome = memctl("-s", address, "put", "y", str(number), "-", stdin=text.encode())
+                assert outcome.code == (0 if is_taken else 2), (value, outcome.err)
+                found = agent.get(("y",), str(number))
+                assert (found.value if found else None) == ({"x": value} if is_taken else None)
+        memctl.refuse("-s", address, "put", "y", "k", '{"x": 1e400}', code=2)
+
+    def test_what_merging_would_make_of_it(self, memctl: Memctl, store: Path) -> None:
+        put = ("-s", store, "put", PREFS, "seat")
+        SqliteBackend(store.parent).execute("UPDATE store SET value = '{\"x\": 1e400}' WHERE key = 'seat'")
+        assert memctl.refuse(*put, '{"y": 1}', "--merge", code=2)["code"] == "invalid-value"
+        memctl.json(*put, f'{{"x": null, "y": {"[" * 253}{"]" * 253}}}', "--merge")
+        variables = editor(memctl.folder, "path.write_text('{\"y\": 1e400}')")
+        error = memctl.refuse(*put, "--edit", code=2, variables=variables)
+        assert error["message"].startswith("y: a number past")
 
     @pytest.mark.parametrize("ns", ["a..b", ".a", "a.", "", "langgraph", "langgraph.x", "a.*"])
     def test_namespaces_that_the_library_refuses(self, memctl: Memctl, store: Path, ns: str) -> None:
@@ -132,6 +191,57 @@ class TestWriting:
             == "2027-01-01T00:00:00.000000Z"
         )
 
+    def test_a_ttl_past_the_calendar(self, memctl: Memctl, store: Path) -> None:
+        for arguments in (("put", "a", "k", "{}"), ("expire", PREFS, "seat")):
+            for ttl in ("999999999d", "8000y"):
+                error = memctl.refuse("-s", store, *arguments, "--ttl", ttl, code=2)
+                assert "past the year 9999" in error["message"]
+
+    @pytest.mark.parametrize(
+        ("new", "kept"),
+        [
+            (
+                '{"text": "t", "tags": ["a", "b", "c"], "more": [1]}',
+                {"tags[*].0", "tags[*].1", "tags[*].2", "text"},
+            ),
+            ('{"text": "t", "tags": ["a", "b"]}', {"tags[*].0", "tags[*].1", "text"}),
+            ('{"text": "t", "tags": ["a"]}', {"text"}),
+            ('{"text": "other", "tags": ["b", "a", "c"]}', {"tags[*].2"}),
+            ('{"tags": ["a", "b", "c"], "text": "t"}', {"$", "tags[*].0", "tags[*].1", "tags[*].2", "text"}),
+        ],
+    )
+    def test_vectors_of_the_same_text_stay_and_are_fresh(
+        self, memctl: Memctl, make_store: MakeStore, new: str, kept: set[str]
+    ) -> None:
+        fields = ("$", "tags[*].0", "tags[*].1", "tags[*].2", "text")
+        value = '{"text": "t", "tags": ["a", "b", "c"]}'
+        written = "2026-11-30T07:00:00.000000Z"
+        vectors = tuple(replace(vector(field), updated_at=written) for field in fields)
+        store = make_store([RawItem("a", "k", value, updated_at=written, vectors=vectors)])
+        assert memctl.json("-s", store, "put", "a", "k", new)["vectors"] == len(vectors) - len(kept)
+        found = memctl.json("-s", store, "get", "a", "k", "--vectors")["vectors"]
+        assert {each["field"] for each in found} == kept
+        assert memctl.json("-s", store, "doctor", "--check", "stale-vectors")["checks"][0]["status"] == "ok"
+
+    def test_a_vector_that_was_stale_still_looks_it(self, memctl: Memctl, make_store: MakeStore) -> None:
+        old = replace(vector("text"), updated_at="2026-11-30T06:00:00.000000Z")
+        item = RawItem("a", "k", '{"text": "t"}', updated_at="2026-11-30T07:00:00.000000Z", vectors=(old,))
+        store = make_store([item])
+        memctl.json("-s", store, "put", "a", "k", '{"n": 1}', "--merge")
+        assert (
+            memctl.json("-s", store, "doctor", "--check", "stale-vectors", code=4)["checks"][0]["count"] == 1
+        )
+
+    def test_vectors_of_an_item_that_is_gone(self, memctl: Memctl, store: Path) -> None:
+        SqliteBackend(store.parent).execute("DELETE FROM store WHERE key = 'meal'")
+        put = ("-s", store, "put", PREFS, "meal", "{}", "--save", "kept.jsonl")
+        assert memctl.json(*put, "--dry-run")["vectors"] == 2
+        outcome = memctl(*put)
+        assert "made; 2 vectors of an item that is gone removed" in outcome.out
+        kept = [json.loads(line) for line in (memctl.folder / "kept.jsonl").read_text().splitlines()]
+        assert (kept[1]["key"], len(kept[1]["vectors"]), kept[1]["vectors_only"]) == ("meal", 2, True)
+        assert memctl.json("-s", store, "put", PREFS, "other", "{}")["vectors"] == 0
+
     def test_merging_into_nothing(self, memctl: Memctl, store: Path) -> None:
         memctl.json("-s", store, "put", "a", "k", '{"x": {"y": null}, "z": null}', "--merge")
         assert value(memctl, store, "a", "k") == '{"x":{}}'
@@ -166,6 +276,14 @@ class TestEditing:
             variables = editor(memctl.folder, code)
             assert memctl.json("-s", store, "put", PREFS, "seat", "--edit", variables=variables)["items"] == 0
         assert store.read_bytes() == before
+
+    def test_left_as_it_was_with_another_ttl(self, memctl: Memctl, store: Path) -> None:
+        edit = ("-s", store, "put", PREFS, "seat", "--edit")
+        variables = editor(memctl.folder, "")
+        assert memctl.json(*edit, "--ttl", "30d", variables=variables)["ttl_minutes"] == 43_200
+        assert memctl.json(*edit, "--no-ttl", variables=variables)["expires_at"] is None
+        assert json.loads(value(memctl, store)) == json.loads(SEAT)
+        assert memctl.json("-s", store, "get", PREFS, "seat", "--vectors")["vectors"]
 
     def test_a_new_item(self, memctl: Memctl, store: Path) -> None:
         variables = editor(memctl.folder, "assert path.read_text() == '{}\\n'\npath.write_text('{\"n\": 1}')")

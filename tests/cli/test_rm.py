@@ -206,6 +206,42 @@ class TestSaving:
         memctl.json("-s", store, "rm", PREFS, "--filter", "n=9", "--yes", code=5)
         assert len(left(memctl, store)) == len(ITEMS)
 
+    @pytest.mark.parametrize("held", [1, 1 << 20])
+    def test_what_takes_a_look_inside_is_read_once(
+        self, memctl: Memctl, store: Path, monkeypatch: pytest.MonkeyPatch, held: int
+    ) -> None:
+        """What was told and confirmed is what goes, also by way of a file; to be kept, it has to be read again."""
+        from memctl import choosing
+        from memctl.selection import Selection
+
+        real, calls = Selection.select, []
+
+        def select(self: Any, *arguments: Any, **rest: Any) -> Any:
+            calls.append(self)
+            return real(self, *arguments, **rest)
+
+        monkeypatch.setattr(choosing, "HELD_OCTETS", held)
+        monkeypatch.setattr(Selection, "select", select)
+        report = memctl.json("-s", store, "rm", "users", "--recursive", "--text", "a", "--yes")
+        assert (report["items"], report["vectors"], len(calls)) == (3, 3, 1)
+        calls.clear()
+        memctl.json("-s", store, "rm", "--text", "reporting", "--yes", "--save", "kept.jsonl")
+        assert len(calls) == 2
+        assert len(left(memctl, store)) == 2
+
+    def test_what_has_expired_is_looked_up(
+        self, memctl: Memctl, store: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from memctl.selection import Selection
+
+        monkeypatch.delattr(Selection, "select")
+        assert (
+            memctl.json("-s", store, "rm", "--expired", "--until", "2026-11-30", "--yes", code=5)["items"]
+            == 0
+        )
+        assert memctl.json("-s", store, "rm", "--expired", "--yes")["items"] == 1
+        assert len(left(memctl, store)) == len(ITEMS) - 1
+
     def test_a_full_disk_loses_nothing(
         self, memctl: Memctl, store: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import ITEMS, MakeStore
+from tests.cli.test_api_stores import make_memory
 from tests.contract.backends import RawItem, vector
 from tests.invocation import Memctl
 from tests.writers import sqlite_store
@@ -201,3 +202,38 @@ def test_watching_outlives_a_store_that_is_busy(memctl: Memctl, store: Path) -> 
             assert json.loads(process.stdout.readline())["items"] >= 1
             process.terminate()
             assert process.wait(20) == 0
+
+
+def test_a_policy_sweeps_a_store_without_expiry(memctl: Memctl, make_store: MakeStore) -> None:
+    items = [RawItem("a", key, "{}", updated_at=f"2026-11-30T0{key}:00:00.000000Z") for key in "567"]
+    store = make_store(items, expiry=False)
+    (memctl.folder / "p.toml").write_text('[[rule]]\nkeep = "150m"\n')
+    assert memctl.refuse("-s", store, "sweep", code=1)["code"] == "unsupported"
+    assert memctl.json("-s", store, "policy", "check", "p.toml")["goes"] == 1
+    assert memctl.json("-s", store, "sweep", "--policy", "p.toml", "--yes")["items"] == 1
+    assert rows(store) == [("a", "6"), ("a", "7")]
+
+
+def test_a_policy_sweeps_what_shows_no_expiry(memctl: Memctl, store: Path) -> None:
+    memory = make_memory(memctl.folder)
+    assert memctl("migrate", store, memory).code == 3  # vectors are left out
+    (memctl.folder / "p.toml").write_text('[[rule]]\nfilter = "n=9"\nkeep_last = 0\n')
+    assert memctl.json("-s", memory, "sweep", "--policy", "p.toml", "--yes")["items"] == 1
+    assert memctl.refuse("-s", memory, "get", "users.ana.prefs", "seat", code=5)["code"] == "not-found"
+
+
+def test_a_reader_keeps_the_wal_from_being_emptied(memctl: Memctl, make_store: MakeStore) -> None:
+    items = [RawItem("a", f"{n:03}", f'{{"text": "{"x" * 900}"}}', expires_at=PAST) for n in range(40)]
+    store = make_store(items)
+    with closing(sqlite3.connect(store, isolation_level=None)) as reader:
+        reader.execute("PRAGMA journal_mode = WAL")
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM store").fetchone()
+        outcome = memctl("-s", store, "--timeout", "0.2", "sweep", "--vacuum")
+        assert outcome.code == 3
+        assert (
+            "no space was given back: store.db is rebuilt, but somebody still reads from the WAL"
+            in outcome.err
+        )
+        reader.execute("COMMIT")
+        assert memctl("-s", store, "sweep", "--vacuum").code == 0

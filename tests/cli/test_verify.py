@@ -6,6 +6,7 @@ import gzip
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from memctl.archive import BLOCK_LINES
 from tests.archive.samples import archive, many
@@ -85,6 +86,39 @@ def test_every_bad_line_is_told(memctl: Memctl, good: bytes, tmp_path: Path) -> 
     assert found["good_until"] == 5
 
 
+@pytest.mark.parametrize(("place", "to"), [(1500, 5), (5, 1500), (700, 701)])
+def test_one_line_elsewhere_is_one_fault(
+    memctl: Memctl, good: bytes, tmp_path: Path, place: int, to: int
+) -> None:
+    rows = good.splitlines(keepends=True)
+    rows.insert(to, rows.pop(place))
+    (tmp_path / "moved.jsonl").write_bytes(b"".join(rows))
+    found = memctl.json("verify", "moved.jsonl", code=4)
+    assert found["fault_count"] == 1
+    assert "out of order" in found["faults"][0]["reason"]
+    assert found["missing_items"] == 0
+    assert 1 <= found["damage_count"] <= 4
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
+@pytest.mark.parametrize("count", [3, 3_000])
+def test_what_is_left_behind_a_bad_checksum(memctl: Memctl, tmp_path: Path, suffix: str, count: int) -> None:
+    octets = archive(many(count))
+    packed = (
+        gzip.compress(octets)
+        if suffix == "gz"
+        else zstandard.ZstdCompressor(write_checksum=True).compress(octets)
+    )
+    changed = len(packed) - (5 if suffix == "gz" else 1)  # of the gzip trailer, the last octet of the CRC
+    packed = packed[:changed] + bytes([packed[changed] ^ 1]) + packed[changed + 1 :]
+    (tmp_path / f"x.jsonl.{suffix}").write_bytes(packed)
+    found = memctl.json("verify", f"x.jsonl.{suffix}", code=4)
+    assert found["good"] is False
+    assert "broken" in found["damages"][-1]["reason"]
+    if suffix == "gz" or count == 3:
+        assert (found["items"], found["missing_items"]) == (count, 0)
+
+
 def test_many_faults_are_counted_and_not_all_listed(memctl: Memctl, tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_bytes(b"{}\n" * 500)
     found = memctl.json("verify", "bad.jsonl", code=4)
@@ -115,9 +149,10 @@ def test_what_is_no_archive_at_all(memctl: Memctl, tmp_path: Path, octets: bytes
     assert words in found["reason"]
 
 
-def test_no_file(memctl: Memctl, tmp_path: Path) -> None:
-    assert memctl.refuse("verify", "nothing.jsonl", code=10)["code"] == "missing"
-    memctl.refuse("verify", tmp_path, code=1)
+def test_no_file(memctl: Memctl, tmp_path: Path, sqlite_sample: Path) -> None:
+    for command in (["verify"], ["-s", sqlite_sample, "import"]):
+        assert memctl.refuse(*command, "nothing.jsonl", code=2)["code"] == "missing"
+        memctl.refuse(*command, tmp_path, code=2)
     assert memctl("verify").code == 2
 
 

@@ -242,11 +242,10 @@ def test_a_store_without_expiry(backend: Backend, memctl: Memctl) -> None:
     backend.insert([RawItem("a", "old", updated_at=PAST), RawItem("a", "new", updated_at=UPDATED)])
     assert memctl.refuse("-s", backend.address, "sweep", code=1)["code"] == "unsupported"
     policy(memctl.folder, "keep_last = 1")
-    assert (
-        memctl.refuse("-s", backend.address, "sweep", "--policy", "p.toml", code=1)["code"] == "unsupported"
-    )
-    options = ("-s", backend.address, "sweep", "--policy", "p.toml", "--policy-only", "--yes")
-    assert memctl.json(*options)["items"] == 1
+    options = ("-s", backend.address, "sweep", "--policy", "p.toml")
+    assert memctl.json("-s", backend.address, "policy", "check", "p.toml")["goes"] == 1
+    assert memctl.json(*options, "--policy-only", "--dry-run")["items"] == 1
+    assert memctl.json(*options, "--yes")["items"] == 1
     assert keys_of(backend) == ["new"]
 
 

@@ -62,7 +62,7 @@ def test_one_odd_timestamp_leaves_the_others() -> None:
 def test_invalid_utf8_is_kept_to_the_byte() -> None:
     item = decode.item((b"a\xff", b"k", None, 2, CREATED, CREATED, None, None), b"{}")
     assert item.prefix.encode("utf-8", "surrogateescape") == b"a\xff"
-    assert item.problems == (Problem("namespace", "invalid UTF-8", b"a\xff"),)
+    assert item.problems == (Problem("namespace", "invalid UTF-8", "a\udcff"),)
     both = decode.item((b"\xe9", b"\x80", None, 2, CREATED, CREATED, None, None), b"{}")
     assert [problem.part for problem in both.problems] == ["namespace", "key"]
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from math import inf
 from typing import Any
 
-from memctl.model import Item, Problem, is_clean
+from memctl.model import Item, Problem, blob_names, is_clean
 from memctl.values import decode_exact, fault_of
 
 _RESERVED = "langgraph"
@@ -24,13 +24,19 @@ def faults(item: Item, fault_in: Callable[[bytes], str | None]) -> Iterator[Prob
     """
     if reason := _namespace_fault(item):
         yield Problem("namespace", reason)
-    if reason := _text_fault(item.key) or (None if item.key else "an empty key, which no get finds"):
+    if reason := _key_fault(item):
         yield Problem("key", reason)
     fault = fault_of(item.value)
     if fault is not None:
         yield Problem("value", fault.reason)
     elif reason := fault_in(item.value or b""):
         yield Problem("value", reason)
+
+
+def _key_fault(item: Item) -> str | None:
+    if any(blob_names(item)):
+        return "a BLOB, and a key is text"
+    return _text_fault(item.key) or (None if item.key else "an empty key, which no get finds")
 
 
 def _namespace_fault(item: Item) -> str | None:

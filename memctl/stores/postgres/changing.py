@@ -16,6 +16,7 @@ from memctl.model import Item, decode
 from memctl.store import Change
 from memctl.stores.postgres.connect import Row
 from memctl.stores.postgres.encode import Columns, columns
+from memctl.stores.postgres.layout import Layout
 from memctl.stores.postgres.rows import Rows, listed, named
 from memctl.stores.postgres.transactions import Cursor
 
@@ -66,11 +67,7 @@ class Changing:
         self._types = types
         self._columns = ("value", *_TIMES, *(_EXPIRY if rows.has_expiry else ()))
         self._still = sql.SQL(STILL + (STILL_EXPIRING if rows.has_expiry else ""))
-        others = [name for name in types if name not in ("prefix", "key")]
-        self._others = {
-            "others": listed(others),
-            "others_of_item": sql.SQL(", ").join(sql.Identifier("item", name) for name in others),
-        }
+        self._others = others_of(rows.layout)
 
     def apply(self, cursor: Cursor, changes: Sequence[Change]) -> tuple[Change, ...]:
         """Carry them out; return those that were left alone."""
@@ -203,6 +200,13 @@ class Changing:
         )
         statement = self._rows.sql(template, was=was, still=self._still, **parts)
         return _names(cursor.execute(statement, *arrays.values()))
+
+
+def others_of(layout: Layout) -> dict[str, sql.Composable]:
+    """Return the columns but for those of the name, as an INSERT lists them and as it selects them from `item`."""
+    others = [name for name in layout.items.columns if name not in ("prefix", "key")]
+    columns = sql.SQL(", ").join(sql.Identifier("item", name) for name in others)
+    return {"others": listed(others), "others_of_item": columns}
 
 
 def _cells(item: Item) -> dict[str, str | None]:

@@ -140,5 +140,5 @@ def _bad_text(**cells: bytes) -> tuple[Problem, ...]:
         try:
             octets.decode()
         except UnicodeDecodeError:
-            problems.append(Problem(part, "invalid UTF-8", octets))
+            problems.append(Problem(part, "invalid UTF-8", decode(octets)))
     return tuple(problems)

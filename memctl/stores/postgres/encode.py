@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from struct import Struct, error, pack, unpack
 from sys import byteorder
@@ -24,6 +24,7 @@ BINARY_HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 BINARY_END = b"\xff\xff"
 
 _NULL = r"\N"
+_EIGHT = b"\0\0\0\x08"
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _DAY = 86_400_000_000
 _EPOCH_DAY = 730_425
@@ -116,6 +117,38 @@ def vector_cells(item: Item, vector: Vector, *, half: bool) -> VectorCells:
         _vector_time(vector, "created_at", vector.created_at, item.created_at),
         _vector_time(vector, "updated_at", vector.updated_at, item.updated_at),
     )
+
+
+def vector_rows(block: Block, *, half: bool, times: bool) -> Iterator[bytes]:
+    """Yield the vectors of a block as rows of a binary COPY, as `binary_row` and `vector_cells` do of one.
+
+    Without `times` the last two columns are left out.
+    """
+    for place, vectors in block.vectors.items():
+        names = b"".join(_sized(encode(name)) for name in (block.prefixes[place], block.keys[place]))
+        for vector in vectors:
+            if vector.problems or vector.embedding is None:
+                cells = vector_cells(block.item(place), vector, half=half)
+                yield binary_row(cells if times else cells[:4])
+                continue
+            moments = (
+                (vector.created_at or block.created_at[place], vector.updated_at or block.updated_at[place])
+                if times
+                else ()
+            )
+            yield b"".join(
+                (
+                    b"\0\6" if times else b"\0\4",
+                    names,
+                    _sized(encode(vector.field)),
+                    _sized(_embedding(vector.embedding, half=half)),
+                    *[_EIGHT + INT8.pack(microseconds(moment)) for moment in moments],
+                )
+            )
+
+
+def _sized(cell: bytes) -> bytes:
+    return len(cell).to_bytes(4, "big") + cell
 
 
 def binary_row(cells: Sequence[bytes | None]) -> bytes:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from memctl.blocks import Block
-from memctl.model import Item, Problem, Vector, encode, is_clean
+from memctl.model import Item, Problem, Vector, blob_names, encode, is_clean
 from memctl.store import Setup
 from memctl.stores.postgres.encode import halves, odd_text
 from memctl.stores.postgres.layout import Catalog, Layout
@@ -27,6 +27,7 @@ WIDEST = 16_000
 
 NO_TEXT = "a NUL or invalid UTF-8, which text cannot hold"
 NOT_ENCODABLE = "a character that the database's encoding lacks"
+BLOB = "a BLOB, and names are text here"
 TOO_LONG = "too long for the index"
 NUL = r"\u0000, which jsonb cannot hold"
 SURROGATE = "an escaped lone surrogate, which jsonb cannot hold"
@@ -41,6 +42,7 @@ RANGE = "minutes past what the column holds"
 NO_NUMBER = "no number"
 NO_TIME = "no point in time"
 NO_VECTORS = "the store has no vector tables"
+NO_EMBEDDING = "an embedding that is text or a number, which pgvector cannot hold"
 NO_FLOATS = "octets that are no whole number of float32"
 NOT_FINITE = "NaN or infinity, which pgvector cannot hold"
 ROUNDED = "halfvec would round it"
@@ -221,6 +223,8 @@ class Judge:
         for problem in vector.problems:
             if problem.part in _TIMES and getattr(vector, problem.part) is None and _is_odd(problem):
                 return NO_TIME
+            if problem.part == "embedding" and vector.embedding is None and problem.raw is not None:
+                return NO_EMBEDDING
         embedding = vector.embedding
         if embedding is None:
             return None
@@ -251,6 +255,9 @@ class Judge:
 
 
 def _odd_cells(item: Item) -> Iterator[Problem]:
+    for part, is_blob in zip(("namespace", "key"), blob_names(item), strict=True):
+        if is_blob:
+            yield Problem(part, BLOB)
     for problem in item.problems:
         if problem.part in _TIMES and getattr(item, problem.part) is None and _is_odd(problem):
             yield Problem(problem.part, NO_TIME)

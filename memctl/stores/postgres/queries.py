@@ -72,6 +72,7 @@ FROM (SELECT prefix, key, row_number() OVER (ORDER BY {order}) AS place, count(*
       FROM {items} WHERE {condition}) AS numbered
 WHERE mod(place, {rows}) = 0 AND place < total ORDER BY place
 """
+FIRST = "SELECT prefix, key FROM {items} WHERE {condition} ORDER BY {order} LIMIT %(rows)s {lock}"
 COUNT = "SELECT (SELECT count(*) FROM {items} WHERE {condition}), {vectors}"
 COUNTED_VECTORS = """(counted).found, (counted).owned FROM (
 SELECT count(*) AS found, count(item.key) AS owned
@@ -283,6 +284,21 @@ class Queries:
             rows=sql.Literal(rows),
         )
         return Query(statement, bound)
+
+    def first(self, scope: Scope, after: Position | None, rows: int, *, are_locked: bool) -> Query:
+        """Prefix and key of so many items at most, in byte order; `are_locked` keeps them as they are."""
+        condition, bound = _part(scope, after, self._order)
+        statement = sql.SQL(FIRST).format(
+            items=_name(self.layout.items),
+            condition=sql.SQL(condition),
+            order=sql.SQL(f"{self._order.prefix}, {self._order.key}"),
+            lock=sql.SQL("FOR UPDATE" if are_locked else ""),
+        )
+        return Query(statement, bound | {"rows": rows})
+
+    def octets(self, column: str) -> sql.Composable:
+        """How many octets a value's text has."""
+        return sql.SQL("octet_length({})").format(self._as_sent(f"{column}::text"))
 
     def count(self, scope: Scope) -> Query:
         """How many items, vectors, and vectors that have an item."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TypeVar
 
 from psycopg import errors as states
@@ -22,6 +23,7 @@ from memctl.stores.postgres.encode import (
     line,
     lines,
     vector_cells,
+    vector_rows,
 )
 from memctl.stores.postgres.layout import Layout
 from memctl.stores.postgres.transactions import Cursor
@@ -106,7 +108,10 @@ class Rows:
                 self._copy(cursor, (lines(block, expiry=self.has_expiry) for block in blocks))
         except states.UniqueViolation:
             return False
-        self.copy_vectors(cursor, [block.item(place) for block in blocks for place in block.vectors])
+        if any(block.vectors for block in blocks):
+            times = self._has_times
+            rows = (vector_rows(block, half=self._half, times=times) for block in blocks)
+            self._copy_vectors(cursor, chain.from_iterable(rows))
         return True
 
     def _copy_items(self, cursor: Cursor, items: Iterable[Item]) -> None:
@@ -159,8 +164,16 @@ class Rows:
     def copy_vectors(self, cursor: Cursor, items: Sequence[Item]) -> None:
         if not any(item.vectors for item in items):
             return
-        names = _VECTOR_COLUMNS + (_TIME_COLUMNS if self._has_times else ())
-        rows = (binary_row(cells[: len(names)]) for item in items for cells in self._cells(item))
+        width = len(self._vector_columns)
+        rows = (binary_row(cells[:width]) for item in items for cells in self._cells(item))
+        self._copy_vectors(cursor, rows)
+
+    @property
+    def _vector_columns(self) -> tuple[str, ...]:
+        return _VECTOR_COLUMNS + (_TIME_COLUMNS if self._has_times else ())
+
+    def _copy_vectors(self, cursor: Cursor, rows: Iterable[bytes]) -> None:
+        names = self._vector_columns
         with cursor.copy(self.sql(COPY_VECTORS, columns=listed(names))) as copy:
             copy.write(BINARY_HEAD)
             for block in _blocks(rows):

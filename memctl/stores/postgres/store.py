@@ -24,7 +24,7 @@ from memctl.model import (
     decode,
     encode,
 )
-from memctl.store import Ailment, Capability, Count, Description, Store
+from memctl.store import Ailment, Capability, Count, Description, Right, Store
 from memctl.stores.postgres import columns
 from memctl.stores.postgres import decode as rows_as
 from memctl.stores.postgres.connect import Session
@@ -233,6 +233,12 @@ class PostgresStore:
             query = self._queries.cuts(scope, rows)
             for prefix, key in self._session.fetch_raw(query.statement, query.values):
                 yield Position(decode(prefix), decode(key))
+
+    def check_writing(self, *rights: Right) -> None:
+        """Raise Refused where the role lacks one of these."""
+        from memctl.stores.postgres.rights import check_rights
+
+        check_rights(self._session, self._layout, rights)
 
     def describe(self) -> Description:
         """Return the live schema, without reading all rows."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from threading import Lock
 from typing import Protocol, TypeVar
 
@@ -147,6 +148,11 @@ class Transactions:
             except states.InsufficientPrivilege as error:
                 said = error.diag.message_primary
                 raise Refused(f"{self.address}: {said}", hint="this takes the owner of the tables") from error
+
+    def interrupt(self) -> None:
+        """Ask the server to break off the statement under way, if there is one. Another thread may call this."""
+        with suppress(psycopg.Error):  # one that cannot be reached breaks off by itself
+            self._connection.cancel()
 
     def close(self) -> None:
         """Close the connection; a second call does nothing."""

@@ -10,7 +10,7 @@ from psycopg import sql
 
 from memctl.model import decode
 from memctl.stores.postgres.holding import DEPTH, NOT_ENCODABLE, NOT_JSON, NUMBER, SIZE
-from memctl.stores.postgres.transactions import Cursor, Runs
+from memctl.stores.postgres.transactions import Cursor, Runs, Transactions
 
 TRY_VALUE = "SELECT %s::text::jsonb IS NULL"
 TRY_ITEM = "INSERT INTO {items} (prefix, key, value) VALUES (%s, %s, '{{}}') ON CONFLICT DO NOTHING"
@@ -74,3 +74,19 @@ class ServerTrial:
             return True
 
         return self._transactions.run(attempt)
+
+
+class ValueTrial:
+    """Asks about values alone, over a connection of its own; it takes no table."""
+
+    def __init__(self, conninfo: str, *, timeout: float) -> None:
+        self._transactions = Transactions(conninfo, timeout=timeout)
+        self._trial = ServerTrial(self._transactions, {"items": sql.SQL("none")})
+
+    def value(self, value: bytes) -> str | None:
+        """Return why jsonb cannot hold a value, or None."""
+        return self._trial.value(value)
+
+    def close(self) -> None:
+        """Close the connection; a second call does nothing."""
+        self._transactions.close()

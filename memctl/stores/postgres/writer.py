@@ -12,8 +12,8 @@ from memctl.blocks import Block
 from memctl.errors import MemctlError, NoStore, UsageError
 from memctl.history import Status
 from memctl.model import Instant, Item, Namespace, Position, Problem, Scope
-from memctl.store import Ailment, Batch, Change, Setup
-from memctl.stores.postgres import erasing
+from memctl.store import Ailment, Batch, Bulk, Change, Setup
+from memctl.stores.postgres import erasing, wholesale
 from memctl.stores.postgres import schema as tables
 from memctl.stores.postgres.changing import Changing
 from memctl.stores.postgres.connect import Session
@@ -95,10 +95,28 @@ class PostgresWriter(PostgresStore):
         """Insert the items of some blocks, or none of them, in one transaction."""
         return self._transactions.run(lambda cursor: self._rows.load(cursor, blocks))
 
+    def interrupt(self) -> None:
+        """Have the server break off what another thread may be doing; its transaction is rolled back there."""
+        self._transactions.interrupt()
+
     def apply(self, changes: Sequence[Change]) -> tuple[Change, ...]:
         """Carry out changes in one transaction."""
         changing = Changing(self._rows)
         return self._transactions.run(lambda cursor: changing.apply(cursor, changes))
+
+    def remove(self, scope: Scope, rows: Callable[[], int], octets: int) -> Iterator[Bulk]:  # noqa: ARG002
+        """Delete all items of a scope, a transaction a batch; nobody waits for one, however large."""
+        return wholesale.remove(self, scope, rows)
+
+    def rename(
+        self,
+        scope: Scope,
+        new: str,
+        rows: Callable[[], int],
+        octets: int,  # noqa: ARG002
+    ) -> Iterator[Bulk]:
+        """Give a namespace and its descendants another name, likewise."""
+        return wholesale.rename(self, scope, new, rows)
 
     def sweep(self, scope: Scope, grace: timedelta, rows: int) -> Iterator[list[Namespace]]:
         """Delete expired items batch by batch, by the server's clock as it is then."""

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from memctl.model import Item, Vector, encode
 from memctl.store import Change
 from memctl.stores.sqlite.decode import item_of
-from memctl.stores.sqlite.encode import Cell, expiry_cell, item_cells, moment_cell, vector_cells
-from memctl.stores.sqlite.ranges import Bound
+from memctl.stores.sqlite.encode import Cell, expiry_cell, item_cells, moment_cell, name_of, vector_cells
 
 Sql = Callable[..., str]
 """Fills a template with the names of the store's tables and columns."""
@@ -32,10 +31,11 @@ _RENAME_VECTORS = (
     """UPDATE "{table}_vectors" SET prefix = CAST(? AS TEXT), key = CAST(? AS TEXT) WHERE {at}"""
 )
 INSERT = """INSERT INTO "{table}" (prefix, key, value, created_at, updated_at{expiry_columns})
-VALUES (CAST(:prefix AS TEXT), CAST(:key AS TEXT), :value, :created_at, :updated_at{expiry_values})
+VALUES ({prefix}, {key}, :value, :created_at, :updated_at{expiry_values})
 ON CONFLICT DO NOTHING"""
 INSERT_VECTOR = """INSERT INTO "{table}_vectors" (prefix, key, field_name, embedding, created_at, updated_at)
-VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?)"""
+VALUES ({prefix}, {key}, CAST(? AS TEXT), ?, ?, ?)"""
+_BOUND_AS_TEXT = {"prefix": "CAST(:prefix AS TEXT)", "key": "CAST(:key AS TEXT)"}
 _COLUMNS = ("value", "created_at", "updated_at", "expires_at", "ttl_minutes")
 
 
@@ -146,7 +146,8 @@ class Changing:
         return all(getattr(now, part) == getattr(was, part) for part in (*_COLUMNS, "size", "problems"))
 
     def _insert(self, item: Item) -> bool:
-        if not self._connection.execute(self._sql(INSERT), item_cells(item)).rowcount:
+        sql = self._sql(INSERT, **bound_by_name(item))
+        if not self._connection.execute(sql, item_cells(item)).rowcount:
             return False
         if self._has_vectors:
             at, place = place_of(item)
@@ -204,8 +205,9 @@ class Changing:
         self._insert_vectors(becomes, [vector for vector in becomes.vectors if vector not in there])
 
     def _insert_vectors(self, item: Item, vectors: Iterable[Vector]) -> None:
+        prefix, key = name_of(item)
         rows = (vector_cells(item, vector) for vector in vectors)
-        self._connection.executemany(self._sql(INSERT_VECTOR), rows)
+        self._connection.executemany(self._sql(INSERT_VECTOR, prefix=prefix.sql, key=key.sql), rows)
 
 
 def _spelled(was: Item) -> tuple[Cell, ...]:
@@ -220,13 +222,15 @@ def _spelled(was: Item) -> tuple[Cell, ...]:
     )
 
 
+def bound_by_name(item: Item) -> dict[str, str]:
+    """Return how prefix and key stand in SQL where they are bound as `:prefix` and `:key`."""
+    if not item.problems:
+        return _BOUND_AS_TEXT
+    cells = zip(("prefix", "key"), name_of(item), strict=True)
+    return {column: f":{column}" if cell.blob else f"CAST(:{column} AS TEXT)" for column, cell in cells}
+
+
 def place_of(item: Item) -> tuple[str, tuple[Cell, ...]]:
     """Return the condition that finds an item's row, whatever its name is stored as, and what is bound."""
-    prefix, key = Bound(encode(item.prefix)), Bound(encode(item.key))
-    for problem in item.problems:
-        if isinstance(problem.raw, bytes):
-            if problem.part == "namespace":
-                prefix = Bound(problem.raw, blob=True)
-            elif problem.part == "key":
-                key = Bound(problem.raw, blob=True)
+    prefix, key = name_of(item)
     return _AT.format(prefix=prefix.sql, key=key.sql), (prefix.octets, key.octets)

@@ -12,7 +12,7 @@ from typing import Any
 
 from memctl.blocks import Block
 from memctl.model import Instant, Vector, encode
-from memctl.stores.sqlite.decode import Odd, instant_of, instants_of, sure, ttl_of, vector_of
+from memctl.stores.sqlite.decode import Odd, are_blobs, instant_of, instants_of, sure, ttl_of, vector_of
 
 ITEMS = """SELECT prefix, key, value, created_at, updated_at, {expires_at}, {ttl_minutes}
 FROM "{table}" WHERE {where} ORDER BY prefix, key"""
@@ -110,7 +110,7 @@ class _Beside:
         found: dict[int, tuple[Vector, ...]] = {}
         last = encode(prefixes[-1]), encode(keys[-1])
         place = held = 0
-        while self._head is not None and self._head[:2] <= last:
+        while self._head is not None and self._head[:2] <= last and not are_blobs(self._head):
             place = self._owner(prefixes, keys, place)
             vector = vector_of(self._head)
             found[place] = (*found.get(place, ()), vector)

@@ -54,7 +54,7 @@ def connect(path: Path, *, timeout: float, immutable: bool = False) -> sqlite3.C
         mode = "mode=ro"
     with translated(path):
         connection: Connection = sqlite3.connect(
-            f"file:{quote(str(path.absolute()))}?{mode}",
+            _uri(path, mode),
             factory=connection_class(),
             uri=True,
             timeout=timeout,
@@ -69,6 +69,11 @@ def connect(path: Path, *, timeout: float, immutable: bool = False) -> sqlite3.C
             connection.close()
             raise
     return connection
+
+
+def _uri(path: Path, parameters: str) -> str:
+    """Spell a path as SQLite takes it; two slashes at its beginning would be those before a host."""
+    return f"file:/{quote(os.fsencode(path.absolute()).lstrip(b'/'))}?{parameters}"
 
 
 def connection_class() -> type[Connection]:
@@ -151,7 +156,7 @@ def connect_to_write(path: Path, *, timeout: float) -> sqlite3.Connection:
     _check_file(path)
     with translated(path):
         connection: Connection = sqlite3.connect(
-            f"file:{quote(str(path.absolute()))}?mode=rw",
+            _uri(path, "mode=rw"),
             factory=connection_class(),
             uri=True,
             timeout=timeout,

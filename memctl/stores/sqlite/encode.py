@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from memctl.blocks import Block
-from memctl.model import Instant, Item, Vector, encode, shown
+from memctl.model import Instant, Item, Problem, Vector, blob_names, encode, shown
+from memctl.stores.sqlite.ranges import Bound
 
 Cell = bytes | str | int | float | None
+
+_RAW_PARTS = ("embedding", "created_at", "updated_at", "expires_at", "ttl_minutes")
 
 
 def moment_cell(instant: Instant | None) -> str | None:
@@ -35,46 +38,71 @@ def item_cells(item: Item) -> dict[str, Cell]:
         "expires_at": expiry_cell(item.expires_at),
         "ttl_minutes": item.ttl_minutes,
     }
-    for problem in item.problems:
-        if problem.part in ("created_at", "updated_at", "expires_at", "ttl_minutes"):
-            raw = problem.raw
-            # Surrogate escapes cannot be bound; such text is no time anyhow.
-            cells[problem.part] = shown(raw) if isinstance(raw, str) else raw
+    if item.problems:
+        _put_back(cells, item.problems)
     return cells
 
 
+def name_of(item: Item) -> tuple[Bound, Bound]:
+    """Return prefix and key to be bound: as text, but a BLOB as one."""
+    prefix, key = blob_names(item)
+    return Bound(encode(item.prefix), prefix), Bound(encode(item.key), key)
+
+
+def _put_back(cells: dict[str, Cell], problems: Iterable[Problem]) -> None:
+    for problem in problems:
+        if problem.part in _RAW_PARTS:
+            raw = problem.raw
+            # Surrogate escapes cannot be bound; such text is no time, and no embedding, anyhow.
+            cells[problem.part] = shown(raw) if isinstance(raw, str) else raw
+
+
 def vector_cells(item: Item, vector: Vector) -> tuple[Cell, ...]:
-    """Return a vector's columns in the order of the table; without times of its own it gets its item's."""
+    """Return a vector's columns in the order of the table; without times of its own it gets its item's.
+
+    A cell that could not be read, null or not, goes back as it was read.
+    """
     return (
         encode(item.prefix),
         encode(item.key),
         encode(vector.field),
-        vector.embedding,
-        moment_cell(vector.created_at or item.created_at),
-        moment_cell(vector.updated_at or item.updated_at),
+        *_vector_cells(vector, item.created_at, item.updated_at),
     )
 
 
-def block_cells(block: Block) -> Iterable[tuple[Cell, ...]]:
-    """Return the columns of each item of a block, in the order of the table."""
+def _vector_cells(vector: Vector, created: Instant | None, updated: Instant | None) -> tuple[Cell, ...]:
+    """Return what a vector has beside its name; `created` and `updated` are its item's."""
+    moments = moment_cell(vector.created_at or created), moment_cell(vector.updated_at or updated)
+    if not vector.problems:
+        return vector.embedding, *moments
+    cells: dict[str, Cell] = dict(
+        zip(("embedding", "created_at", "updated_at"), (vector.embedding, *moments), strict=True)
+    )
+    _put_back(cells, vector.problems)
+    return tuple(cells.values())
+
+
+def block_columns(block: Block) -> tuple[Sequence[Cell], ...]:
+    """Return the columns of a block, in the order of the table; each as `item_cells` spells it."""
     created = _moments(block.created_at)
-    return zip(
+    return (
         block.prefixes,
         block.keys,
         block.values,
         created,
         created if block.updated_at == block.created_at else _moments(block.updated_at),
-        map(expiry_cell, block.expires_at),
+        [each and expiry_cell(each) for each in block.expires_at],
         block.ttl_minutes,
-        strict=True,
     )
 
 
 def block_vector_cells(block: Block) -> Iterator[tuple[Cell, ...]]:
-    """Return the columns of each vector of a block, in the order of the table."""
+    """Return the columns of each vector of a block, as `vector_cells` does of one; names stay text."""
     for place, vectors in block.vectors.items():
-        item = block.item(place)
-        yield from (vector_cells(item, vector) for vector in vectors)
+        prefix, key = block.prefixes[place], block.keys[place]
+        created, updated = block.created_at[place], block.updated_at[place]
+        for vector in vectors:
+            yield prefix, key, encode(vector.field), *_vector_cells(vector, created, updated)
 
 
 def _moments(instants: Sequence[Instant]) -> Sequence[str | None]:

@@ -23,11 +23,11 @@ MARK = 1_009
 """One row in so many is fetched in any case, to look at the clock."""
 PREFIXES = 1_000
 
-_NAME = itemgetter(0, 1, 7)
+_NAME = itemgetter(0, 1, 8)
 _BLOBS = "(prefix >= x'') + 2 * (key >= x'')"
 _GONE = """NOT EXISTS (SELECT 1 FROM "{table}" AS s WHERE s.prefix = v.prefix AND s.key = v.key)"""
-_ORPHANS = f"""SELECT prefix, key, field_name, {{embedding}}, {{octets}}, created_at, updated_at, {{name_blobs}},
-{_GONE} FROM "{{table}}_vectors" AS v WHERE {{where}} AND (rowid % {{mark}} = 0 OR {_GONE})
+_ORPHANS = f"""SELECT prefix, key, field_name, {{embedding}}, {{octets}}, created_at, updated_at, {{vector_blobs}},
+{{name_blobs}}, {_GONE} FROM "{{table}}_vectors" AS v WHERE {{where}} AND (rowid % {{mark}} = 0 OR {_GONE})
 ORDER BY prefix, key, field_name"""
 _PREFIXES = """WITH RECURSIVE next(prefix) AS (
 SELECT (SELECT prefix FROM "{table}" WHERE {where} ORDER BY prefix LIMIT 1)
@@ -45,7 +45,7 @@ def orphans(store: SqliteStore, scope: Scope, detail: Detail) -> Iterator[Item]:
         part = pending.pop()
         with store._transaction():
             if store._snapshot:
-                yield from _grouped(row for row in _rows(store, part, detail) if row[8])
+                yield from _grouped(row for row in _rows(store, part, detail) if row[9])
                 continue
             found, cut = _slice(store, part, detail)
         if cut:
@@ -79,7 +79,7 @@ def _slice(store: SqliteStore, part: Part, detail: Detail) -> tuple[list[tuple[A
         if last is not None and name != last:
             prefix, key, blobs = last
             return found, Cut(Bound(prefix, bool(blobs & 1)), Bound(key, bool(blobs & 2)))
-        if row[8]:
+        if row[9]:
             found.append(row)
         if perf_counter() > until:
             last = name
@@ -96,7 +96,7 @@ def _rows(store: SqliteStore, part: Part, detail: Detail) -> Iterable[tuple[Any,
 
 def _grouped(rows: Iterable[tuple[Any, ...]]) -> Iterator[Item]:
     for (prefix, key, blobs), group in groupby(rows, _NAME):
-        vectors = tuple([vector_of(row[:7]) for row in group])
+        vectors = tuple([vector_of(row[:8]) for row in group])
         space, space_fault = prefix_of(prefix)
         name, name_fault = text_of(key)
         problems: tuple[Problem, ...] = ()

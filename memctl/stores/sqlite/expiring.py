@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from memctl.model import EVERYTHING, Detail, Instant, Item, Scope, Vector, encode
+from memctl.model import EVERYTHING, Detail, Instant, Item, Scope, Vector, order_of
 from memctl.sorting import sort
 from memctl.stores.sqlite.connect import translated
-from memctl.stores.sqlite.decode import items_of, vector_of
+from memctl.stores.sqlite.decode import items_of, owner_of, vector_of
 from memctl.stores.sqlite.ranges import Bound
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _ENTRIES_FROM = """SELECT rowid, expires_at, typeof(expires_at) = 'blob', NOT (e
 FROM "{table}" INDEXED BY {index} WHERE expires_at IS NOT NULL AND {where} ORDER BY expires_at, rowid"""
 _ITEMS = """SELECT prefix, key, NULL, {size}, created_at, updated_at, {expires_at}, {ttl_minutes}, {blobs}
 FROM "{table}" WHERE rowid IN ({rowids})"""
-_VECTORS = """SELECT v.prefix, v.key, v.field_name, {embedding}, {octets}, v.created_at, v.updated_at
+_VECTORS = """SELECT v.prefix, v.key, v.field_name, {embedding}, {octets}, v.created_at, v.updated_at, {vector_blobs}
 FROM "{table}" AS s CROSS JOIN "{table}_vectors" AS v ON v.prefix = s.prefix AND v.key = s.key
 WHERE s.rowid IN ({rowids}) ORDER BY v.prefix, v.key, v.field_name"""
 
@@ -49,7 +49,7 @@ def expiring(store: SqliteStore, scope: Scope, until: Instant, detail: Detail) -
     """Yield the items in `scope` whose expiry has come by `until`, see `store.Expiring`."""
     if scope == EVERYTHING and _has_index(store):
         found = _by_index(store, until, detail)
-        yield from sort(found, lambda item: (encode(item.prefix), encode(item.key)), size=_octets)
+        yield from sort(found, order_of, size=_octets)
         return
     for item in store.scan(scope, values=False, vectors=detail):
         if has_come(item, until):
@@ -143,7 +143,8 @@ class _Walk:
         sql = self._sql(_VECTORS, embedding=embedding, rowids=marks)
         found: dict[tuple[Any, ...], tuple[Vector, ...]] = {}
         for row in self._connection.execute(sql, rowids):
-            found[row[:2]] = (*found.get(row[:2], ()), vector_of(row))
+            owner = owner_of(row)
+            found[owner] = (*found.get(owner, ()), vector_of(row))
         return found
 
 

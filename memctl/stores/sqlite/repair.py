@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from memctl.errors import MemctlError
+from memctl.errors import Busy, MemctlError
 from memctl.model import Item
 from memctl.store import Ailment
 from memctl.stores.sqlite.changing import place_of
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from memctl.stores.sqlite.writer import SqliteWriter
 
 _PURGE = """DELETE FROM "{table}_vectors" WHERE {at} AND NOT EXISTS (SELECT 1 FROM "{table}" WHERE {at})"""
+_READER = "somebody still reads from the WAL"
 _THERE_ALREADY = ("already exists", "duplicate column name")
 
 
@@ -49,14 +50,19 @@ def cure(writer: SqliteWriter, ailment: Ailment) -> str | None:
 
 
 def vacuum(writer: SqliteWriter) -> int:
-    """Rebuild the file without its free pages; return by how many octets it is shorter."""
+    """Rebuild the file without its free pages; return by how many octets it is shorter.
+
+    Raises Busy where a reader keeps the new file in the WAL: then the old one is as long as it was.
+    """
     connection = writer._writer
     with translated(writer.path):
         _let_go(writer)
         page = connection.execute("PRAGMA page_size").fetchone()[0]
         before = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute("VACUUM")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()  # nothing, where there is no WAL
+        is_busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()  # never without a WAL
+        if is_busy:
+            raise Busy(f"{writer.path.name} is rebuilt, but {_READER}")
         after = connection.execute("PRAGMA page_count").fetchone()[0]
     return int(max(before - after, 0) * page)
 
@@ -65,7 +71,7 @@ def _checkpoint(writer: SqliteWriter) -> str | None:
     with translated(writer.path):
         _let_go(writer)
         is_busy, *_ = writer._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    return "somebody still reads from the WAL; end that reader and try again" if is_busy else None
+    return f"{_READER}; end that reader and try again" if is_busy else None
 
 
 def _let_go(writer: SqliteWriter) -> None:

@@ -11,7 +11,8 @@ column: whoever makes the tables fills it too.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 LEDGER = """CREATE TABLE store_migrations (
                     v INTEGER PRIMARY KEY
@@ -80,19 +81,37 @@ CHECKPOINTER = (
 """The tables of a checkpointer, which often shares the file. It has no ledger."""
 
 
+_RECORD_VECTORS = "INSERT INTO vector_migrations (v) VALUES (?)"
+
+
 def create(connection: sqlite3.Connection, *, vectors: bool) -> None:
     """Create an empty store, with the tables of a vector index when `vectors`, in one transaction.
 
     The connection must not be in a transaction. The journal mode stays what it is, as with the library.
     Raises sqlite3.OperationalError when one of the tables is there already, and leaves the file as it was.
     """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with _transaction(connection):
         _migrate(connection, LEDGER, MIGRATIONS, "INSERT INTO store_migrations (v) VALUES (?)")
         if vectors:
-            _migrate(
-                connection, VECTOR_LEDGER, VECTOR_MIGRATIONS, "INSERT INTO vector_migrations (v) VALUES (?)"
-            )
+            _migrate(connection, VECTOR_LEDGER, VECTOR_MIGRATIONS, _RECORD_VECTORS)
+
+
+def add_vectors(connection: sqlite3.Connection) -> None:
+    """Create the tables of a vector index in a store that has none, as the library does when it is given one."""
+    with _transaction(connection):
+        recorded = "SELECT count(*) FROM sqlite_master WHERE name = 'vector_migrations'"
+        if not connection.execute(recorded).fetchone()[0]:
+            connection.execute(VECTOR_LEDGER)
+        for version, statement in enumerate(VECTOR_MIGRATIONS):
+            connection.execute(statement)
+            connection.execute("INSERT OR IGNORE INTO vector_migrations (v) VALUES (?)", (version,))
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
     except BaseException:
         connection.execute("ROLLBACK")
         raise

@@ -26,11 +26,19 @@ from memctl.guard import Guard
 from memctl.history import Entry, Operation, Status
 from memctl.instants import from_datetime
 from memctl.model import Detail, Instant, Item, Namespace, Position, Problem, Scope, Vector, encode
-from memctl.store import Ailment, Capability, Count, Description, Store
+from memctl.store import Ailment, Capability, Count, Description, Right, Store
 from memctl.stores.sqlite import columns
 from memctl.stores.sqlite.connect import connect, is_wal, translated
 from memctl.stores.sqlite.copy import copy
-from memctl.stores.sqlite.decode import Odd, instant_of, item_of, items_of, prefix_of, vector_of
+from memctl.stores.sqlite.decode import (
+    Odd,
+    instant_of,
+    item_of,
+    items_of,
+    owner_of,
+    prefix_of,
+    vector_of,
+)
 from memctl.stores.sqlite.history import History
 from memctl.stores.sqlite.ranges import Bound, Cut, Part, parts_of
 
@@ -54,7 +62,10 @@ _ITEMS = """SELECT prefix, key, {value}, created_at, updated_at, {expires_at}, {
 FROM "{table}" WHERE {where}"""
 _OCTETS = "CASE WHEN typeof(embedding) = 'blob' THEN length(embedding) WHEN embedding IS NOT NULL THEN -1 END"
 _IN_ORDER = " ORDER BY prefix, key"
-_VECTORS = """SELECT prefix, key, field_name, {embedding}, {octets}, created_at, updated_at
+_VECTOR_BLOBS = """CASE WHEN v.prefix >= x'' OR v.key >= x'' OR v.created_at >= x'' OR v.updated_at >= x''
+THEN (v.prefix >= x'') + 2 * (v.key >= x'') + 4 * ifnull(v.created_at >= x'', 0) + 8 * ifnull(v.updated_at >= x'', 0)
+ELSE 0 END"""  # see decode.vector_of
+_VECTORS = """SELECT prefix, key, field_name, {embedding}, {octets}, created_at, updated_at, {vector_blobs}
 FROM "{table}_vectors" AS v WHERE {where}
 AND EXISTS (SELECT 1 FROM "{table}" AS s WHERE s.prefix = v.prefix AND s.key = v.key)
 ORDER BY prefix, key, field_name"""
@@ -135,6 +146,7 @@ class SqliteStore:
             "size": _SIZE,
             "octets": _OCTETS,
             "blobs": _BLOBS.format_map(expiry),
+            "vector_blobs": _VECTOR_BLOBS,
             **expiry,
         }
 
@@ -238,6 +250,12 @@ class SqliteStore:
         if self._connection.in_transaction:
             with translated(self.path):
                 self._connection.execute("COMMIT")
+
+    def check_writing(self, *_rights: Right) -> None:
+        """Raise Refused where the file or its folder cannot be written."""
+        from memctl.stores.sqlite.erasing import check_writable
+
+        check_writable(self.path)
 
     def orphans(self, scope: Scope, *, detail: Detail = Detail.SHAPE) -> Iterator[Item]:
         """Yield the vectors that have no item."""
@@ -348,7 +366,9 @@ class SqliteStore:
                 sql = self._sql(_ITEMS, value="value, 0", where=where)
                 rows = {row[1]: row for row in self._connection.execute(sql, (encode(prefix), *batch))}
                 sides = _grouped(self._vector_rows(where, (encode(prefix), *batch), vectors))
-            yield from (item_of(rows[key], sides.get(rows[key][:2], ())) for key in batch if key in rows)
+            yield from (
+                item_of(rows[key], sides.get(owner_of(rows[key]), ())) for key in batch if key in rows
+            )
 
     def _sql(self, template: str, **parts: str) -> str:
         return template.format_map({**self._names, **parts})
@@ -409,10 +429,10 @@ class SqliteStore:
         last: tuple[Any, ...] | None = None
         for slice_ in part.upto(_cut(rows[-1])):
             for row in self._vector_rows(*slice_.condition, detail):
-                owner = row[:2]
+                owner = owner_of(row)
                 late = held >= PAGE_OCTETS or perf_counter() > until
                 if late and owner != last and last is not None:
-                    place = next(index for index, item in enumerate(rows) if item[:2] == last)
+                    place = next(index for index, item in enumerate(rows) if owner_of(item) == last)
                     return {key: tuple(found) for key, found in sides.items()}, place + 1
                 sides[owner].append(vector_of(row))
                 held += max(row[4], 0) if row[3] is not None else 0
@@ -501,7 +521,7 @@ def _cut(row: Sequence[Any]) -> Cut:
 
 
 def _grouped(rows: Iterator[tuple[Any, ...]]) -> dict[Any, tuple[Vector, ...]]:
-    return {owner: tuple(map(vector_of, group)) for owner, group in groupby(rows, lambda row: row[:2])}
+    return {owner: tuple(map(vector_of, group)) for owner, group in groupby(rows, owner_of)}
 
 
 def _summed(pieces: Iterator[Namespace]) -> Iterator[Namespace]:

@@ -8,29 +8,41 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import cached_property
+from itertools import chain, groupby
 from pathlib import Path
 from time import perf_counter
 
 from memctl.blocks import Block
 from memctl.errors import Busy, UsageError
 from memctl.model import Instant, Item, Position, Scope, encode
-from memctl.store import Ailment, Batch, Capability, Change, Setup
-from memctl.stores.sqlite import erasing
+from memctl.store import Ailment, Batch, Bulk, Capability, Change, Right, Setup
+from memctl.stores.sqlite import erasing, wholesale
 from memctl.stores.sqlite import schema as tables
-from memctl.stores.sqlite.changing import INSERT, INSERT_VECTOR, Changing
+from memctl.stores.sqlite.changing import INSERT, INSERT_VECTOR, Changing, bound_by_name, place_of
 from memctl.stores.sqlite.connect import connect_to_write, translated
-from memctl.stores.sqlite.encode import block_cells, block_vector_cells, item_cells, vector_cells
+from memctl.stores.sqlite.encode import (
+    Cell,
+    block_columns,
+    block_vector_cells,
+    item_cells,
+    name_of,
+    vector_cells,
+)
 from memctl.stores.sqlite.history import History
 from memctl.stores.sqlite.store import SqliteStore
 
-_KEY = "prefix = CAST(:prefix AS TEXT) AND key = CAST(:key AS TEXT)"
 _UPDATE = """UPDATE "{table}" SET value = :value, created_at = :created_at, updated_at = :updated_at{expiry_sets}
-WHERE {key}{condition}"""
+WHERE prefix = {prefix} AND key = {key}{condition}"""
 _OLDER = " AND coalesce(updated_at < :updated_at, 1)"
-_DELETE_VECTORS = """DELETE FROM "{table}_vectors" WHERE prefix = CAST(? AS TEXT) AND key = CAST(? AS TEXT)"""
-_EXISTS = 'SELECT 1 FROM "{table}" WHERE {key}'
+_DELETE_VECTORS = 'DELETE FROM "{table}_vectors" WHERE prefix = {prefix} AND key = {key}'
+_EXISTS = 'SELECT 1 FROM "{table}" WHERE {at}'
 _LOAD = """INSERT INTO "{table}" (prefix, key, value, created_at, updated_at, expires_at, ttl_minutes)
-VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+VALUES {rows} ON CONFLICT DO NOTHING"""
+_LOAD_VECTORS = """INSERT INTO "{table}_vectors" (prefix, key, field_name, embedding, created_at, updated_at)
+VALUES {rows}"""
+_ROW, _VECTOR_ROW = "(?, ?, ?, ?, ?, ?, ?)", "(?, ?, CAST(? AS TEXT), ?, ?, ?)"
+_LOADED_ROWS = 4_000
+"""How many rows a statement loads at most: a hundredth of a second's work."""
 
 
 class SqliteWriter(SqliteStore):
@@ -43,6 +55,8 @@ class SqliteWriter(SqliteStore):
 
     worked = 0.0
     overwrites = True
+    has_recovered = False
+    """Whether a commit that a crash had cut short was rolled back when the file was opened."""
     unreachable = erasing.UNREACHABLE
 
     def __init__(
@@ -55,23 +69,24 @@ class SqliteWriter(SqliteStore):
         setup: Setup | None = None,
     ) -> None:
         self._fresh = setup is not None and _create(path, setup, timeout)
-        self.batch_rows, self.pause = (10_000, 0.0) if self._fresh else (500, 0.02)
+        self.batch_rows, self.pause = (_LOADED_ROWS, 0.0) if self._fresh else (500, 0.02)
         try:
             super().__init__(path, table=table, timeout=timeout, clock=clock)
         except Busy as error:
             if error.code != "needs-recovery":
                 raise
             _recover(path, timeout)
+            self.has_recovered = True
             super().__init__(path, table=table, timeout=timeout, clock=clock)
         self._writer = connect_to_write(path, timeout=timeout)
         if self._fresh:
             # Safe against a kill, which leaves what was written with the kernel; `finish` syncs.
             self._writer.execute("PRAGMA synchronous = OFF")
-            # Expiries come in no order: their index should not go out and in again with every few of them.
-            self._writer.execute("PRAGMA cache_size = -16384")
+        # Expiries come in no order: their index should not go out and in again with every few of them. And what a
+        # batch changes should stay here to its end: to make room halfway, SQLite locks all others out and syncs.
+        self._writer.execute("PRAGMA cache_size = -16384")
         expiry = ("expires_at", "ttl_minutes") if Capability.EXPIRY in self.capabilities else ()
         self._names |= {
-            "key": _KEY,
             "expiry_columns": "".join(f", {name}" for name in expiry),
             "expiry_values": "".join(f", :{name}" for name in expiry),
             "expiry_sets": "".join(f", {name} = :{name}" for name in expiry),
@@ -111,15 +126,37 @@ class SqliteWriter(SqliteStore):
         rows = sum(map(len, blocks))
         with self._writing():
             before = self._writer.total_changes
+            cells: list[Cell] = []
             for block in blocks:
-                self._writer.executemany(self._sql(_LOAD), block_cells(block))
+                cells += _by_row(block_columns(block))
+            self._load(_LOAD, _ROW, cells)
             if self._writer.total_changes - before < rows:
                 self._writer.execute("ROLLBACK")
                 return False
-            for block in blocks:
-                if block.vectors:
-                    self._writer.executemany(self._sql(INSERT_VECTOR), block_vector_cells(block))
+            for_vectors = map(block_vector_cells, blocks)
+            self._load(
+                _LOAD_VECTORS, _VECTOR_ROW, list(chain.from_iterable(chain.from_iterable(for_vectors)))
+            )
         return True
+
+    def _load(self, statement: str, row: str, cells: list[Cell]) -> None:
+        """Insert rows, many by one statement: it is while one runs that other threads have the interpreter.
+
+        Of the last ones as many as a power of two, so that there are few statements to be kept prepared.
+        """
+        width = row.count("?")
+        most = min(_LOADED_ROWS, self._writer.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // width)
+        start, rows = 0, len(cells) // width
+        while start < rows:
+            left = rows - start
+            count = most if left >= most else 1 << left.bit_length() - 1
+            sql = self._sql(statement, rows=", ".join([row] * count))
+            self._writer.execute(sql, cells[start * width : (start + count) * width])
+            start += count
+
+    def interrupt(self) -> None:
+        """Break off the statement that another thread may be in; its transaction is rolled back there."""
+        self._writer.interrupt()
 
     def apply(self, changes: Sequence[Change]) -> tuple[Change, ...]:
         """Carry out changes in one transaction that took its lock at the start."""
@@ -129,6 +166,14 @@ class SqliteWriter(SqliteStore):
             left = self._changing.apply(changes)
             self.worked = perf_counter() - began
         return left
+
+    def remove(self, scope: Scope, rows: Callable[[], int], octets: int) -> Iterator[Bulk]:
+        """Delete all items of a scope, a transaction a batch."""
+        return wholesale.remove(self, scope, rows, octets)
+
+    def rename(self, scope: Scope, new: str, rows: Callable[[], int], octets: int) -> Iterator[Bulk]:
+        """Give a namespace and its descendants another name, a transaction a batch."""
+        return wholesale.rename(self, scope, new, rows, octets)
 
     def purge(self, orphans: Sequence[Item]) -> int:
         """Delete vectors without an item in one transaction."""
@@ -182,6 +227,11 @@ class SqliteWriter(SqliteStore):
 
         return vacuum(self)
 
+    def check_writing(self, *rights: Right) -> None:
+        """Raise Refused or Busy where nothing can be written now."""
+        super().check_writing(*rights)
+        erasing.check_unlocked(self)
+
     def secure(self) -> None:
         """Have what is deleted from now on overwritten."""
         erasing.secure(self)
@@ -217,7 +267,8 @@ class SqliteWriter(SqliteStore):
         """Insert all items or none: false when one of them is there already."""
         self._writer.execute("SAVEPOINT batch")
         before = self._writer.total_changes
-        self._writer.executemany(self._sql(INSERT), map(item_cells, items))
+        for names, alike in groupby(items, bound_by_name):
+            self._writer.executemany(self._sql(INSERT, **names), map(item_cells, alike))
         if self._writer.total_changes - before >= len(items):
             self._writer.execute("RELEASE batch")
             return True
@@ -230,17 +281,18 @@ class SqliteWriter(SqliteStore):
         absent: list[Item] = []
         there: list[Item] = []
         for item in items:
-            place = {"prefix": encode(item.prefix), "key": encode(item.key)}
-            found = self._writer.execute(self._sql(_EXISTS), place).fetchone()
+            at, place = place_of(item)
+            found = self._writer.execute(self._sql(_EXISTS, at=at), place).fetchone()
             (there if found else absent).append(item)
         return absent, there
 
     def _update(self, batch: Batch) -> tuple[list[Item], list[Item]]:
         """Update items; return those that were, and those that had become newer meanwhile."""
-        sql = self._sql(_UPDATE, condition=_OLDER if batch.only_older else "")
+        condition = _OLDER if batch.only_older else ""
         done: list[Item] = []
         newer: list[Item] = []
         for item in batch.changed:
+            sql = self._sql(_UPDATE, condition=condition, **bound_by_name(item))
             cursor = self._writer.execute(sql, item_cells(item))
             (done if cursor.rowcount else newer).append(item)
         return done, newer
@@ -249,20 +301,38 @@ class SqliteWriter(SqliteStore):
         """Make the items' vectors exactly these: an orphan or a stale one under the same key goes."""
         if not self.has_vectors:
             return
-        if not self._fresh:
-            keys = ((encode(item.prefix), encode(item.key)) for item in items)
-            self._writer.executemany(self._sql(_DELETE_VECTORS), keys)
-        rows = (vector_cells(item, vector) for item in items for vector in item.vectors)
-        self._writer.executemany(self._sql(INSERT_VECTOR), rows)
+        for (prefix, key), some in groupby(items, _name_sql):
+            names, alike = {"prefix": prefix, "key": key}, list(some)
+            if not self._fresh:
+                keys = ((encode(item.prefix), encode(item.key)) for item in alike)
+                self._writer.executemany(self._sql(_DELETE_VECTORS, **names), keys)
+            rows = (vector_cells(item, vector) for item in alike for vector in item.vectors)
+            self._writer.executemany(self._sql(INSERT_VECTOR, **names), rows)
+
+
+def _name_sql(item: Item) -> tuple[str, str]:
+    prefix, key = name_of(item)
+    return prefix.sql, key.sql
+
+
+def _by_row(columns: Sequence[Sequence[Cell]]) -> list[Cell]:
+    """Return the cells of columns of one length, row after row."""
+    width = len(columns)
+    cells: list[Cell] = [None] * (width * len(columns[0]))
+    for place, column in enumerate(columns):
+        cells[place::width] = column
+    return cells
 
 
 def _create(path: Path, setup: Setup, timeout: float) -> bool:
-    """Make the tables where there are none; true when they were made here."""
+    """Make the tables where there are none, those of vectors too; true when the file was made here."""
     with translated(path):
         connection = sqlite3.connect(path, timeout=timeout, isolation_level=None)
         try:
-            found = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'store'").fetchone()
-            if found[0]:
+            there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+            if "store" in there:
+                if setup.dims is not None and "store_vectors" not in there:
+                    tables.add_vectors(connection)
                 return False
             tables.create(connection, vectors=setup.dims is not None)
         finally:
