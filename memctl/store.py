@@ -201,7 +201,7 @@ class Timed(Protocol):
     """A store that keeps others waiting while it is written, and tells for how long its batch is to blame."""
 
     worked: float
-    """Seconds that the last `apply` took: neither the wait for the lock, nor for the disk at its end."""
+    """Seconds for which the last `apply` held its lock, but for those that any commit takes on this disk."""
 
 
 class Target(Store, Writable, Protocol):

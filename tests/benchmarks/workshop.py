@@ -3,6 +3,7 @@
 Made by children (`make_store`, `server`), so that this process stays small.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -60,10 +61,15 @@ class Workshop:
         return path
 
     def copy(self, source: Path, name: str) -> Path:
-        """A copy of a file that is not in use, under another name in the folder."""
+        """A copy of a file that is not in use, under another name in the folder.
+
+        It is on the disk: else the first that syncs it, perhaps an agent that puts, would wait for all of it.
+        """
         target = self.folder / name
         remove(target)
         shutil.copyfile(source, target)
+        with target.open("rb+") as file:
+            os.fsync(file.fileno())
         return target
 
     def empty_file(self, path: Path) -> None:

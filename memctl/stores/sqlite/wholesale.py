@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from memctl.model import Scope, encode
@@ -88,9 +87,7 @@ def _through(
         most = rows()
         writer.release()  # a snapshot held meanwhile would keep every change in the WAL
         with writer._writing():
-            began = perf_counter()
             done = act(_next(writer, pending, most, octets))
-            writer.worked = perf_counter() - began
         if done.items or done.passed_over:
             yield done
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -54,6 +55,7 @@ class SqliteWriter(SqliteStore):
     """
 
     worked = 0.0
+    _least_commit = math.inf
     overwrites = True
     has_recovered = False
     """Whether a commit that a crash had cut short was rolled back when the file was opened."""
@@ -162,10 +164,7 @@ class SqliteWriter(SqliteStore):
         """Carry out changes in one transaction that took its lock at the start."""
         self.release()  # a snapshot held meanwhile would keep every change in the WAL
         with self._writing():
-            began = perf_counter()
-            left = self._changing.apply(changes)
-            self.worked = perf_counter() - began
-        return left
+            return self._changing.apply(changes)
 
     def remove(self, scope: Scope, rows: Callable[[], int], octets: int) -> Iterator[Bulk]:
         """Delete all items of a scope, a transaction a batch."""
@@ -252,12 +251,18 @@ class SqliteWriter(SqliteStore):
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
+        """Hold the write lock, and commit; `worked` is how long, but for what every commit takes on this disk."""
         with translated(self.path):
             self._writer.execute("BEGIN IMMEDIATE")
+            began = perf_counter()
             try:
                 yield
+                done = perf_counter()
                 if self._writer.in_transaction:
                     self._writer.execute("COMMIT")
+                committed = perf_counter()
+                self._least_commit = min(self._least_commit, committed - done)
+                self.worked = committed - began - self._least_commit
             except BaseException:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
