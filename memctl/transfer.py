@@ -173,33 +173,73 @@ def survey(
         reject(rejected)
 
     for decision in _decisions(entries, target, rules, note):
-        if isinstance(decision, Block):
-            progress(len(decision))
-            found.new += len(decision)
-            found.vectors += sum(map(len, decision.vectors.values()))
-            found.octets += sum(map(len, decision.values))
-            continue
-        progress(1)
-        match decision.kind:
-            case "new":
-                found.new += 1
-            case "changed":
-                found.changed += 1
-            case "unchanged":
-                found.unchanged += 1
-            case "skipped":
-                found.skipped += 1
-            case "conflict":
-                found.conflict_count += 1
-                if len(found.conflicts) < _SAMPLES:
-                    found.conflicts.append(Position(decision.item.prefix, decision.item.key))
-        if decision.kind in ("new", "changed"):
-            found.vectors += len(decision.item.vectors)
-            found.octets += decision.item.size
-            found.expiries_left_out += "expires_at" in rules.lost and _expires(decision.item)
-        if decision.kind in ("new", "changed") or "vectors" not in rules.lost:
-            found.vectors_left_out += decision.vectors_left_out
+        progress(_count(found, decision, rules))
     return found
+
+
+def _count(found: Survey, decision: _Decision | Block, rules: Rules) -> int:
+    """Count what was decided; return of how many items."""
+    if isinstance(decision, Block):
+        found.new += len(decision)
+        found.vectors += sum(map(len, decision.vectors.values()))
+        found.octets += sum(map(len, decision.values))
+        return len(decision)
+    match decision.kind:
+        case "new":
+            found.new += 1
+        case "changed":
+            found.changed += 1
+        case "unchanged":
+            found.unchanged += 1
+        case "skipped":
+            found.skipped += 1
+        case "conflict":
+            found.conflict_count += 1
+            if len(found.conflicts) < _SAMPLES:
+                found.conflicts.append(Position(decision.item.prefix, decision.item.key))
+    if decision.kind in ("new", "changed"):
+        found.vectors += len(decision.item.vectors)
+        found.octets += decision.item.size
+        found.expiries_left_out += "expires_at" in rules.lost and _expires(decision.item)
+    if decision.kind in ("new", "changed") or "vectors" not in rules.lost:
+        found.vectors_left_out += decision.vectors_left_out
+    return 1
+
+
+class _Refused(Exception):
+    """Something cannot come in."""
+
+
+def fill(
+    entries: Iterable[Entry], target: Target, rules: Rules, *, progress: Progress
+) -> tuple[Survey, Moved] | None:
+    """Survey and write in one pass, into a store that nobody knows yet; None where anything is rejected.
+
+    Then, and after an error, what is in the target is of no use.
+    """
+    found, moved = Survey(unit=rules.unit), Moved()
+
+    def refuse(_rejected: Rejected) -> None:
+        raise _Refused
+
+    try:
+        with ExitStack() as stack:
+            loader = None
+            if isinstance(target, Loading) and target.loads:
+                loader = stack.enter_context(Loader(target))
+            batch = _Pending(target, rules, moved, None, loader)
+            for decision in _decisions(entries, target, rules, refuse):
+                progress(_count(found, decision, rules))
+                if isinstance(decision, Block):
+                    batch.add_block(decision)
+                elif decision.kind in ("new", "changed"):
+                    batch.add(decision)
+            batch.flush()
+            batch.wait()
+    except _Refused:
+        return None
+    target.finish()
+    return found, moved
 
 
 def transfer(

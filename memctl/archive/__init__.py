@@ -30,7 +30,7 @@ Operations: no store is opened here. `write` takes items as they come; `read` gi
 archive from bare JSON Lines and from a JSON array, compressed or not; `verify` tells what is left of one.
 """
 
-from memctl.archive.files import new_file
+from memctl.archive.files import new_file, publish
 from memctl.archive.format import (
     BLOCK_LINES,
     PARTS,
@@ -65,6 +65,7 @@ __all__ = [
     "in_order",
     "line_of",
     "new_file",
+    "publish",
     "read",
     "verify",
     "write",

@@ -45,8 +45,7 @@ def new_file(path: Path, *, overwrite: bool = False, keep: bool = False) -> Iter
                     yield stream
                 file.flush()
                 os.fsync(file.fileno())
-            _rename(part, path, overwrite)
-            _sync_folder(path.parent)
+            publish(part, path, overwrite=overwrite)
     finally:
         if keep and part.exists() and not _is_same(part, path):
             with suppress(MemctlError, OSError):
@@ -105,6 +104,12 @@ def _exists(path: Path) -> MemctlError:
 
 def _is_same(one: Path, other: Path) -> bool:
     return one.exists() and other.exists() and one.samefile(other)
+
+
+def publish(part: Path, path: Path, *, overwrite: bool = False) -> None:
+    """Give a finished file, which is on the disk, its name. Raises MemctlError where there is another one."""
+    _rename(part, path, overwrite)
+    _sync_folder(path.parent)
 
 
 def _rename(part: Path, path: Path, overwrite: bool) -> None:

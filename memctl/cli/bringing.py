@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from memctl.errors import NoStore, UsageError
+from memctl.errors import MemctlError, NoStore, UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from memctl.addresses import Address
     from memctl.cli.context import Context
     from memctl.cli.rejects import Originals
@@ -20,6 +23,12 @@ if TYPE_CHECKING:
 
 ANY_DIMS = 0
 """Vectors of whatever width, which SQLite keeps side by side."""
+
+
+class Make(Protocol):
+    """Opens the target with its tables made, or, with `path`, a file that is to become it."""
+
+    def __call__(self, path: Path | None = None) -> Target: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +130,11 @@ def _planned(context: Context, address: Address, setup: Setup) -> Planned:
 
 def bring_in(
     context: Context,
-    entries: Callable[[], Iterable[Entry]],
+    entries: Callable[[bool], Iterable[Entry]],
     target: Target,
     options: Options,
     *,
-    make: Callable[[], Target],
+    make: Make,
     another: Callable[[], Target],
     is_ordered: bool,
     expected: int | None,
@@ -135,15 +144,16 @@ def bring_in(
 ) -> None:
     """Survey the source, refuse or ask, write, and report.
 
-    `entries` begins the source anew each time, as `originals` does where it is a file. `make` opens the target
-    with its tables made, where it has none yet; `another` opens it once more, with the tables as they are by then.
+    `entries` begins the source anew each time, as `originals` does where it is a file; it is told whether all of it
+    was read before, and found good. `make` opens the target with its tables made, where it has none yet, or makes
+    a file elsewhere; `another` opens it once more, with the tables as they are by then.
     """
     from memctl.cli.progress import progress
     from memctl.cli.rejects import Rejects
     from memctl.render.units import counted
     from memctl.store import Narrow
     from memctl.stores.planned import Planned
-    from memctl.transfer import Moved, refuse_unless_clean, survey, transfer
+    from memctl.transfer import Moved, fill, refuse_unless_clean, survey, transfer
 
     rules = replace(options.rules(is_ordered=is_ordered), unit=unit)
     if isinstance(target, Narrow):
@@ -154,8 +164,16 @@ def bring_in(
 
     def look(target: Target) -> Survey:
         with progress(context, "checking", expected) as advance:
-            return survey(entries(), target, rules, reject=rejects, progress=advance)
+            return survey(entries(False), target, rules, reject=rejects, progress=advance)
 
+    if isinstance(target, Planned) and target.path is not None and not context.is_dry_run:
+        with progress(context, what, expected) as advance:
+            filled = _filled(
+                target.path, make, lambda made: fill(entries(False), made, rules, progress=advance)
+            )
+        if filled is not None:
+            _report(context, *filled, monotonic() - started, what)
+            return
     found = look(target)
     refuse_unless_clean(found, skip_rejected=is_skipping)
     if found.changed and options.on_conflict in ("overwrite", "newer"):
@@ -175,7 +193,7 @@ def bring_in(
             beside = _others(context, target, another)
             with progress(context, what, expected) as advance:
                 moved = transfer(
-                    entries(), target, rules, progress=advance, judged=not found.rejected, beside=beside
+                    entries(True), target, rules, progress=advance, judged=not found.rejected, beside=beside
                 )
         else:
             target.finish()
@@ -188,6 +206,32 @@ def bring_in(
         context.note(
             f"{target.address} sets created_at and updated_at itself: those of the source are not kept"
         )
+
+
+def _filled(
+    path: Path, make: Make, work: Callable[[Target], tuple[Survey, Moved] | None]
+) -> tuple[Survey, Moved] | None:
+    """Fill a new file, read once, that gets its name when it is complete.
+
+    None, and no file, where something is to be told of the source first, or else is in the way: reading it twice
+    finds out.
+    """
+    import secrets
+
+    from memctl.archive import publish
+
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with closing(make(part)) as target:
+            filled = work(target)
+        if filled is not None:
+            publish(part, path)
+    except MemctlError:
+        return None
+    finally:
+        for left in (part, part.with_name(f"{part.name}-journal")):
+            left.unlink(missing_ok=True)
+    return filled
 
 
 def _others(context: Context, target: Target, another: Callable[[], Target]) -> list[Target]:

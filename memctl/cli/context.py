@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
@@ -293,8 +294,6 @@ class Context:
         if not isinstance(store, Splittable):
             self.note(f"{store.address} is read by one process: --jobs is for servers of SQL")
             return store
-        from dataclasses import replace
-
         from memctl.stores import open_moment
         from memctl.stores.parallel import Parallel
 
@@ -302,8 +301,13 @@ class Context:
         where = replace(address, scheme=scheme)
         return Parallel(store, where, jobs=jobs, timeout=self.timeout, open_at=open_moment)
 
-    def open_to_write(self, address: Address, setup: Setup | None = None) -> Target:
-        """Open a store for writing; one that only `./memctl.toml` names is told before anything is written."""
+    def open_to_write(
+        self, address: Address, setup: Setup | None = None, *, path: Path | None = None
+    ) -> Target:
+        """Open a store for writing; one that only `./memctl.toml` names is told before anything is written.
+
+        `path` is where a file is made that is to become the one at that address.
+        """
         from memctl.stores import open_writer
 
         self._trace()
@@ -312,6 +316,8 @@ class Context:
             self._from_the_folder.discard(address.target)  # told once
         if self.is_dry_run and address.scheme == "sqlite":
             self.open_at(address)  # refuses a file that opening it to write would recover
+        if path is not None:
+            address = replace(address, target=str(path))
         store = open_writer(
             address,
             timeout=self.timeout,

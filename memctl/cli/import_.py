@@ -81,10 +81,10 @@ def import_(
     mapping = options.rules(is_ordered=False).mapping
     bring_in(
         context,
-        lambda: _entries(source, selection, raw=raw, proved=again(), mapping=mapping),
+        lambda proved: _entries(source, selection, raw=raw, proved=again() and proved, mapping=mapping),
         target,
         options,
-        make=lambda: context.open_to_write(address, setup),
+        make=lambda path=None: context.open_to_write(address, setup, path=path),
         another=lambda: context.open_to_write(address),
         is_ordered=header is not None,
         expected=header.items if header else None,

@@ -76,10 +76,10 @@ def migrate(
         target = open_target(context, target_address, setup)
         bring_in(
             context,
-            lambda: _entries(source, selection),
+            lambda _proved: _entries(source, selection),
             target,
             options,
-            make=lambda: context.open_to_write(target_address, setup),
+            make=lambda path=None: context.open_to_write(target_address, setup, path=path),
             another=lambda: context.open_to_write(target_address),
             is_ordered=True,
             expected=None,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -85,6 +87,12 @@ class Planned:
         self._doubts = _Doubts(address, timeout)
         vectors = {Capability.VECTORS} if setup.dims is not None else set()
         self.capabilities = frozenset({Capability.EXPIRY, Capability.TIMES} | vectors)
+
+    @property
+    def path(self) -> Path | None:
+        """Where there will be a file, and is none yet."""
+        path = Path(self.address)
+        return path if self.kind == "sqlite" and not os.path.lexists(path) else None
 
     @property
     def is_sure(self) -> bool:
