@@ -54,6 +54,14 @@ from tests.writers import Index, postgres_store, sqlite_store, write_sample
 
 DATA = Path(__file__).parent / "data"
 _SERVERS = pytest.StashKey[Servers]()
+_UNTRACED = {
+    "test_beside_an_agent.py",
+    "test_benchmarks.py",
+    "test_concurrency.py",
+    "test_crashes.py",
+    "test_looking_changes_nothing.py",
+    "test_properties.py",
+}
 
 NewDatabase = Callable[..., Database]
 
@@ -74,6 +82,13 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     node.workerinput["servers"] = str(node.config.stash[_SERVERS].folder)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Trace no lines where much is done again and again, or in other processes: others have met them all."""
+    for item in items:
+        if item.path.name in _UNTRACED or item.path.parent.name == "interop":
+            item.add_marker("no_cover")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -355,7 +355,7 @@ def test_puts_are_the_librarys(tmp_path: Path, database: Database) -> None:
 
 def test_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """At this size a process's start is all there is to time, so only the failures count."""
-    main(["--items", "500", "--only", "search,sweep", "--postgres", "--keep", str(tmp_path)])
+    main(["--items", "500", "--only", "search,mv", "--postgres", "--keep", str(tmp_path)])
     summary = capsys.readouterr().out.splitlines()[-1]
     assert ", 0 failed," in summary
 
