@@ -167,13 +167,18 @@ def main() -> NoReturn:
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # else nohup has it ignored
             signal.signal(number, _interrupt)
     code = run(sys.argv[1:])
+    if code in (130, 141) or not _is_flushed():
+        _abandon_stdout()
+    sys.exit(code)
+
+
+def _is_flushed() -> bool:
+    """Write out what standard output still holds; tell whether that could be."""
     try:
         sys.stdout.flush()
     except OSError:
-        _abandon_stdout()
-    if code in (130, 141):
-        _abandon_stdout()
-    sys.exit(code)
+        return False
+    return True
 
 
 def _interrupt(number: int, _frame: object) -> NoReturn:
