@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby, repeat
 from time import sleep
@@ -223,19 +223,13 @@ def fill(
         raise _Refused
 
     try:
-        with ExitStack() as stack:
-            loader = None
-            if isinstance(target, Loading) and target.loads:
-                loader = stack.enter_context(Loader(target))
-            batch = _Pending(target, rules, moved, None, loader)
+        with _writing(target, rules, moved) as batch:
             for decision in _decisions(entries, target, rules, refuse):
                 progress(_count(found, decision, rules))
                 if isinstance(decision, Block):
                     batch.add_block(decision)
                 elif decision.kind in ("new", "changed"):
                     batch.add(decision)
-            batch.flush()
-            batch.wait()
     except _Refused:
         return None
     target.finish()
@@ -257,47 +251,44 @@ def transfer(
     `beside` are further connections to the target, which write at the same time.
     """
     moved = Moved()
+
+    def known(_rejected: Rejected) -> None:
+        """The survey has told of it."""
+
+    with _writing(target, rules, moved, beside) as batch:
+        for decision in _decisions(entries, target, rules, known, judged=judged):
+            if isinstance(decision, Block):
+                progress(len(decision))
+                batch.add_block(decision)
+                continue
+            progress(1)
+            match decision.kind:
+                case "unchanged":
+                    moved.unchanged += 1
+                case "skipped":
+                    moved.skipped += 1
+                case "conflict":  # the survey has found none
+                    moved.overtaken += 1
+                case _:
+                    batch.add(decision)
+    target.finish()
+    return moved
+
+
+@contextmanager
+def _writing(
+    target: Target, rules: Rules, moved: Moved, beside: Sequence[Writable] = ()
+) -> Iterator[_Pending]:
+    """Give what takes decisions, and write the last of them when the block is left without an error."""
     with ExitStack() as stack:
         crew = stack.enter_context(Crew([target, *beside])) if beside else None
         loader = None
         if isinstance(target, Loading) and target.loads:
             loader = stack.enter_context(Loader(target))
         batch = _Pending(target, rules, moved, crew, loader)
-        _transfer(entries, target, rules, moved, batch, progress=progress, judged=judged)
-    target.finish()
-    return moved
-
-
-def _transfer(
-    entries: Iterable[Entry],
-    target: Target,
-    rules: Rules,
-    moved: Moved,
-    batch: _Pending,
-    *,
-    progress: Progress,
-    judged: bool,
-) -> None:
-    def known(_rejected: Rejected) -> None:
-        """The survey has told of it."""
-
-    for decision in _decisions(entries, target, rules, known, judged=judged):
-        if isinstance(decision, Block):
-            progress(len(decision))
-            batch.add_block(decision)
-            continue
-        progress(1)
-        match decision.kind:
-            case "unchanged":
-                moved.unchanged += 1
-            case "skipped":
-                moved.skipped += 1
-            case "conflict":  # the survey has found none
-                moved.overtaken += 1
-            case _:
-                batch.add(decision)
-    batch.flush()
-    batch.wait()
+        yield batch
+        batch.flush()
+        batch.wait()
 
 
 class _Decision(msgspec.Struct, frozen=True, gc=False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -167,6 +168,20 @@ class Context:
                 hint="-s names the store of a command; `memctl migrate SRC DST` copies from one to another",
             )
         return self.environment.folder / named
+
+    def new_file(self, option: str, named: str) -> Path:
+        """Return the path of a file that is to be made when much is done already, and cannot be done without.
+
+        Raises UsageError for one that exists, or has no folder, and Refused where the folder cannot be written.
+        """
+        path = self.file(named)
+        if os.path.lexists(path):
+            raise UsageError(f"{option} {named}: that file exists already", code="exists")
+        if not path.parent.is_dir():
+            raise UsageError(f"{option} {named}: there is no folder {path.parent}", code="no-folder")
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise Refused(f"{option} {named}: the folder {path.parent} cannot be written")
+        return path
 
     def read_names(self, source: str) -> Iterator[tuple[str, str]]:
         """Yield the (namespace, key) pairs of a file, or of standard input for `-`, as `-o name` writes them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -10,7 +9,6 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from memctl.errors import Refused, UsageError
 from memctl.model import shown
 from memctl.namespaces import show
 
@@ -35,7 +33,8 @@ def run(
     from memctl.forgetting import Names
     from memctl.render.units import counted
 
-    _refuse_unwritable(context, receipt)
+    if receipt is not None:
+        context.new_file("--receipt", receipt)
     started, since = context.environment.clock(), monotonic()
     erasures = [_looked_at(context, address, subject, text) for address in _distinct(context.addresses())]
     _tell_missing(context, subject, erasures)
@@ -111,16 +110,3 @@ def _tell_missing(context: Context, subject: Subject, erasures: Sequence[Erasure
 
 def _prefixes(erasures: Iterable[Erasure]) -> Iterable[str]:
     return (prefix for each in erasures for prefix in each.prefixes)
-
-
-def _refuse_unwritable(context: Context, receipt: str | None) -> None:
-    """Find out before anything is erased that a receipt cannot be written."""
-    if receipt is None:
-        return
-    path = context.file(receipt)
-    if os.path.lexists(path):
-        raise UsageError(f"--receipt {receipt}: that file exists already", code="exists")
-    if not path.parent.is_dir():
-        raise UsageError(f"--receipt {receipt}: there is no folder {path.parent}", code="no-folder")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise Refused(f"--receipt {receipt}: {path.parent} cannot be written")

@@ -6,7 +6,8 @@ import os
 import pickle
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from io import BytesIO
+from typing import IO, TYPE_CHECKING, Any
 
 from memctl.errors import UsageError
 
@@ -35,7 +36,9 @@ class Rejects:
             raise UsageError(f"--rejects {named}: that file exists already")
         if self._path is not None and not os.access(self._path.parent, os.W_OK):
             raise UsageError(f"--rejects {named}: the folder {self._path.parent} cannot be written")
-        self._spool = context.until_the_end(tempfile.TemporaryFile(prefix="memctl-"))  # noqa: SIM115
+        self._spool: IO[bytes] = BytesIO()
+        if self._path is not None:
+            self._spool = context.until_the_end(tempfile.TemporaryFile(prefix="memctl-"))  # noqa: SIM115
         self._count = 0
 
     def __call__(self, rejected: Rejected) -> None:

@@ -8,8 +8,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from memctl.errors import Refused, UsageError
-
 if TYPE_CHECKING:
     from memctl.archive import Header, Writer
     from memctl.cli.context import Context
@@ -77,8 +75,7 @@ def saving(context: Context, named: str | None, source: Store) -> Iterator[Saver
     if named is None:
         yield None
         return
-    path = context.file(named)
-    _check(path, named)
+    path = context.new_file("--save", named)
     if context.is_dry_run:
         yield None
         return
@@ -89,15 +86,6 @@ def saving(context: Context, named: str | None, source: Store) -> Iterator[Saver
         saver.complete()
     if saver.items:
         context.note(f"what went is kept in {named}: `memctl import {named}` brings it back")
-
-
-def _check(path: Path, named: str) -> None:
-    if os.path.lexists(path):
-        raise UsageError(f"--save {named}: that file exists already", code="exists")
-    if not path.parent.is_dir():
-        raise UsageError(f"--save {named}: there is no folder {path.parent}", code="no-folder")
-    if not os.access(path.parent, os.W_OK):
-        raise Refused(f"--save {named}: the folder {path.parent} cannot be written")
 
 
 def _header(source: Store) -> Header:

@@ -55,11 +55,10 @@ def first_of(
     offset: int = 0,
 ) -> Selection:
     """Return what the options of `groups.picking` leave of a selection; see `Selection.first`."""
-    if order is not None and limit is None and not offset:
-        check_order(order)
+    chosen = check_order(order)
     if limit is None and not offset:
         return selection
-    return selection.first(items, check_order(order), limit, offset)
+    return selection.first(items, chosen, limit, offset)
 
 
 def read_selection(

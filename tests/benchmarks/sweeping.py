@@ -148,12 +148,7 @@ def _waits(workshop: Workshop, what: str, ours: tuple[str, ...]) -> Iterator[Row
 
 def _gathered(workshop: Workshop, items: int, few: int, journal: str) -> Path:
     """A store of which so many items are in one subtree; made once."""
-    made = workshop.folder / f"gathered-{items}-{workshop.order}-{journal}.db"
-    if not made.exists():
-        unfinished = workshop.copy(workshop.sqlite(items, journal=journal), "gathered.part")
-        _gather(workshop, unfinished, few)
-        unfinished.rename(made)
-    return made
+    return _made(workshop, "gathered", items, journal, lambda store: _gather(workshop, store, few))
 
 
 def _gather(workshop: Workshop, store: Path | str, few: int) -> None:
@@ -162,16 +157,21 @@ def _gather(workshop: Workshop, store: Path | str, few: int) -> None:
 
 def _expired(workshop: Workshop, items: int, expired: int, journal: str) -> Path:
     """A store in which so many have expired; made once."""
-    made = workshop.folder / f"expired-{items}-{workshop.order}-{journal}.db"
-    if not made.exists():
-        unfinished = workshop.copy(workshop.sqlite(items, journal=journal), "expired.part")
-        _expire(workshop, unfinished, expired)
-        unfinished.rename(made)
-    return made
+    return _made(workshop, "expired", items, journal, lambda store: _expire(workshop, store, expired))
 
 
 def _expire(workshop: Workshop, store: Path | str, expired: int) -> None:
     _prepare(workshop, "expire", store, str(expired), str(expired * 3 // 10))
+
+
+def _made(workshop: Workshop, name: str, items: int, journal: str, change: Callable[[Path], None]) -> Path:
+    """A store that was changed, under a name of its own when that is complete."""
+    made = workshop.folder / f"{name}-{items}-{workshop.order}-{journal}.db"
+    if not made.exists():
+        unfinished = workshop.copy(workshop.sqlite(items, journal=journal), f"{name}.part")
+        change(unfinished)
+        unfinished.rename(made)
+    return made
 
 
 def _prepare(workshop: Workshop, name: str, *arguments: Path | str) -> None:
